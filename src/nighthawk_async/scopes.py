@@ -23,6 +23,7 @@ from .lazy_exports import LazyModule
 from .natural.program import is_usable_name
 from .policies.arguments import PolicyArguments, with_arguments
 from .tracing import traced
+from .types.json import is_text
 from .types.unset import UNSET, Unset
 
 if TYPE_CHECKING:
@@ -256,7 +257,7 @@ def _with_skills(environment: Environment, offered: "skill_types.Skills", *, is_
 
 
 def _checked_scope_id(scope_id: str | None) -> str:
-    if scope_id is not None and not isinstance(cast("object", scope_id), str):
+    if scope_id is not None and not is_text(scope_id):
         raise NighthawkError(f"scope_id must be a text, not {scope_id!r}")
     return scope_id or uuid.uuid4().hex
 
@@ -288,7 +289,7 @@ def _inner_executor(
 def _fragments(current: tuple[str, ...], given: Sequence[str] | None, *, is_added: bool) -> tuple[str, ...]:
     if given is None:
         return current
-    if isinstance(given, str) or not all(isinstance(cast("object", text), str) for text in given):
+    if isinstance(given, str) or not all(map(is_text, given)):
         raise NighthawkError(f"Prompt suffix fragments must be a sequence of texts, not {given!r}.")
     return (*current, *given) if is_added else tuple(given)
 

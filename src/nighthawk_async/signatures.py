@@ -149,7 +149,7 @@ def find_function(function: object) -> FunctionType | None:
     found: Any = function
     while True:
         if isinstance(found, partial):
-            found = cast("partial[object]", found).func
+            found = found.func
         elif isinstance(found, MethodType | staticmethod | classmethod):
             found = cast("MethodType", found).__func__
         elif isinstance(found, FunctionType):
@@ -199,7 +199,7 @@ def names_in_scope(function: object) -> dict[str, object]:
     parameters = getattr(found, "__type_params__", ())
     if not parameters and _NAMES not in found.__dict__:
         return variables
-    kept = cast("Mapping[str, object]", found.__dict__.get(_NAMES, {}))
+    kept: Mapping[str, object] = found.__dict__.get(_NAMES, {})
     return {**{each.__name__: each for each in parameters}, **kept, **variables}
 
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import FrameType, MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from msgspec import Struct
 
@@ -19,6 +19,7 @@ from .kernel.tools import ToolSource
 from .natural.blocks import NaturalBlock, parse_literal
 from .natural.program import SENTINEL, is_usable_name, root_name
 from .natural.transform import StepResult
+from .types.json import is_text
 from .types.outcomes import OutcomeKind
 
 if TYPE_CHECKING:
@@ -303,7 +304,7 @@ def _choose(
     is_async: bool,
 ) -> _ChosenStep:
     place = _calling_place(sys._getframe(2))  # pyright: ignore[reportPrivateUsage]
-    if not isinstance(cast("object", program), str):
+    if not is_text(program):
         raise NaturalParseError(f"the program of a step must be a text, not {program!r}")
     block = _parse(program, place, has_return_value=returns is not None, is_async=is_async)
     _check_names(block, values, outputs, has_return_value=returns is not None)

@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from functools import partial
 from typing import TypeVar, TypeVarTuple
 
 import anyio
@@ -70,10 +69,9 @@ async def call_in_thread(
     Raises:
         BaseException: The exception that the function raised.
     """
-    call = partial(_begin, function, args)
     limiter = limiter or thread_limiter()
     if get_cancelled_exc_class().__module__.startswith("trio"):
-        return (await anyio.to_thread.run_sync(call, limiter=limiter))[0]
+        return (await anyio.to_thread.run_sync(_begin, function, args, limiter=limiter))[0]
     values: list[Result] = []
     failures: list[BaseException] = []
     has_returned = anyio.Event()
@@ -81,7 +79,7 @@ async def call_in_thread(
         async with anyio.create_task_group() as task_group:
             task_group.start_soon(_cancel_late_comers, has_returned)
             try:
-                values.extend(await anyio.to_thread.run_sync(call, limiter=limiter))
+                values.extend(await anyio.to_thread.run_sync(_begin, function, args, limiter=limiter))
             except get_cancelled_exc_class():
                 raise
             except BaseException as error:  # re-raised as it is, and not in a group

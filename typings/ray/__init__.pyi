@@ -2,6 +2,8 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any, Generic, TypeVar
 
+from . import exceptions as exceptions
+
 _Value = TypeVar("_Value")
 
 class ObjectRef(Generic[_Value]):

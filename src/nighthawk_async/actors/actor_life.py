@@ -10,7 +10,7 @@ from concurrent.futures import CancelledError as CallFromThreadCancelledError
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
-from typing import Any, ClassVar, Protocol, cast
+from typing import Any, ClassVar, Protocol
 
 import anyio
 from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
@@ -78,7 +78,7 @@ class ActorMessage:
         if inspect.iscoroutinefunction(function):
             return await function(actor, *self._args, **self._kwargs)
         value = await _call_in_thread(partial(function, actor, *self._args, **self._kwargs), limiter)
-        return cast("object", await value) if inspect.isawaitable(value) else value
+        return await value if inspect.isawaitable(value) else value
 
     def resolve(self, value: object) -> None:
         """Accept the result of the function."""
@@ -174,7 +174,7 @@ def _find_override(function: Callable[..., Any], actor_class: type) -> Callable[
     """Return the method of that name in the class of the actor, as in every method call in Python."""
     name = getattr(function, "__name__", "")
     if any(vars(base).get(name) is function for base in actor_class.__mro__):
-        return cast("Callable[..., Any]", getattr(actor_class, name))
+        return getattr(actor_class, name)
     return function
 
 

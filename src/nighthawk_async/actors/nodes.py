@@ -3,7 +3,7 @@
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import partial
-from typing import Literal, cast
+from typing import Literal
 
 from ..observation import NodeState, NodeWriter, find_node_writer, using_node_writer
 
@@ -138,5 +138,5 @@ class _ControlledJob:
 
 def _name_of(function: object) -> str:
     while isinstance(function, partial):
-        function = cast("object", function.func)
+        function = function.func
     return getattr(function, "__name__", None) or type(function).__name__

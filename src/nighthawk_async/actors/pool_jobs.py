@@ -11,13 +11,13 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import anyio
 from anyio import get_cancelled_exc_class
 from anyio.lowlevel import checkpoint_if_cancelled
 
-from ..causes import ends_run
+from ..causes import ends_run, without
 from ..observation import NodeWriter, using_node_writer
 from .errors import PoolClosedError, PoolFullError
 from .nodes import begin_job
@@ -120,10 +120,7 @@ async def _call(function: Callable[..., Awaitable[Any]], args: tuple[Any, ...]) 
 
 def _without_cancellations(error: BaseException) -> BaseException | None:
     """Return the errors in it; None when it holds cancellations only. Nurseries raise both in groups."""
-    cancelled = get_cancelled_exc_class()
-    if isinstance(error, BaseExceptionGroup):
-        return cast("BaseExceptionGroup[BaseException]", error).split(cancelled)[1]
-    return None if isinstance(error, cancelled) else error
+    return without(error, get_cancelled_exc_class())
 
 
 def _without_runner(error: BaseException) -> BaseException:

@@ -12,12 +12,12 @@ cancelled.
 from collections.abc import Generator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import cast
 
 import anyio
 from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint_if_cancelled
 
+from ..causes import is_group
 from ..pickling import set_public_module
 from .errors import ActorError
 
@@ -88,10 +88,7 @@ class BareTaskGroup:
 
 def _is_copy(error: BaseException, original: BaseException | None) -> bool:
     """Whether an error is Trio's copy of a group from which it has filtered cancellations."""
-    if not isinstance(error, BaseExceptionGroup) or not isinstance(original, BaseExceptionGroup):
-        return False
-    groups = cast("list[BaseExceptionGroup[BaseException]]", [error, original])
-    return groups[0].exceptions == groups[1].exceptions
+    return is_group(error) and is_group(original) and error.exceptions == original.exceptions
 
 
 def _bare(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -9,8 +9,8 @@ import json
 import logging
 import math
 from dataclasses import dataclass, replace
-from typing import cast
 
+from ..causes import is_group
 from ..errors import (
     AnswerTimeoutError,
     ApprovalDeniedError,
@@ -267,9 +267,8 @@ def find_problem(error: BaseException) -> Problem | None:
     Returns:
         The problem; None when the error, or one in the group, is not an error of the library.
     """
-    if isinstance(error, BaseExceptionGroup):
-        group = cast("BaseExceptionGroup[BaseException]", error)
-        found = [find_problem(each) for each in group.exceptions]
+    if is_group(error):
+        found = [find_problem(each) for each in error.exceptions]
         problems = [each for each in found if each is not None]
         return max(problems, key=_status) if len(problems) == len(found) else None
     exact = exact_cause(error)

@@ -7,10 +7,11 @@ header is never taken for a client, nor one header for another.
 import hashlib
 import re
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 
 from ..errors import ConfigurationError
 from ..secret_names import is_secret_name
+from ..types.json import is_text
 from .protocol import AsgiScope
 
 _VERSION = b"2"
@@ -55,7 +56,7 @@ def find_run_id(asgi_scope: AsgiScope, key: str, client: str | None) -> str:
         ("path", _encoded(str(asgi_scope.get("path", "")))),
         ("raw path", bytes(asgi_scope.get("raw_path") or b"").partition(b"?")[0]),
     ]
-    if client is not None and not isinstance(cast("Any", client), str):
+    if client is not None and not is_text(client):
         raise ConfigurationError(f"client_of returns a str or None, not {type(client).__name__}")
     parts += [("client", _encoded(client))] if client else _signs_of_caller(asgi_scope)
     flat = (part for name, value in parts for part in (_encoded(name), value))

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager, nullcontext
 from contextvars import Context
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import anyio
 
@@ -20,6 +20,7 @@ from ..kernel.run import Run
 from ..observe.tree import TaskTree
 from ..policies.budgets.budget import Budget
 from ..policies.people.default_handler import find_default_handler, using_default_handler
+from ..types.json import is_number
 from .admission import Admission
 from .protocol import AsgiScope
 from .work import KeptStreams, Work
@@ -80,11 +81,10 @@ def checked_seconds(value: object, name: str, *, most: float = math.inf) -> floa
     Raises:
         NighthawkError: It is not a number, negative, or more than the maximum.
     """
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not 0 <= cast("float", value) <= most:
+    if not is_number(value) or not 0 <= value <= most:
         bound = "" if most == math.inf else f" of at most {most:,.0f}"
         raise NighthawkError(f"{name} must be a number of seconds{bound}, not {value!r}")
-    return float(cast("float", value))
+    return float(value)
 
 
 def checked_budget(value: object) -> Budget | None:

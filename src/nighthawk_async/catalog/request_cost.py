@@ -133,7 +133,7 @@ def _said_cost(prices: Prices, model_name: str, usage: Usage) -> Decimal | None:
     if isinstance(prices, Mapping):
         price = cast("Mapping[str, ModelPrice]", prices).get(model_name)
         return None if price is None else cost_of(usage, price)
-    cost = cast("object", prices(model_name, usage))
+    cost = prices(model_name, usage)
     return None if cost is None else _checked_cost(cost, model_name)
 
 

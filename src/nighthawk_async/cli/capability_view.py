@@ -18,6 +18,7 @@ from ..configuration import parse_model_id
 from ..models.providers import create_model
 from ..models.time_limits import TransportSettings
 from ..ports import Model
+from ..types.json import is_json_mapping
 from .model_check import CHECK_SETTINGS, Finding, judge_endpoint, print_row
 from .model_description import LOCAL, active_base_url, active_headers, describe_model, shown_url
 from .model_probes import ALL_CAPABILITIES, DIRECT_QUESTION, Ability, ask_model, find_abilities
@@ -99,7 +100,7 @@ def run_capability_check(model_id: str, settings: Mapping[str, Any], *, as_json:
     found = _Found(report=_ignore if as_json else _print_found)
     if not as_json:
         typer.echo(f"{model_id}, {subject.base_url or 'on this machine'}")
-    facts = anyio.run(partial(_check_in_run, subject, found), backend="trio")
+    facts = anyio.run(_check_in_run, subject, found, backend="trio")
     written = _settings_to_write(subject, found.abilities) if found.is_good else None
     if as_json:
         typer.echo(json.dumps(_as_json(subject, facts, found, written), indent=2))
@@ -204,13 +205,12 @@ def _as_python(subject: _Subject, settings: Mapping[str, Any]) -> str:
 
 def _python(value: object, indent: str) -> str:
     """A value as Python source, each entry of a mapping on its own line."""
-    if not isinstance(value, Mapping):
+    if not is_json_mapping(value):
         return repr(value)
     if not value:
         return "{}"
     deeper = f"{indent}    "
-    mapping = cast("Mapping[str, object]", value)
-    entries = "".join(f"{deeper}{name!r}: {_python(each, deeper)},\n" for name, each in mapping.items())
+    entries = "".join(f"{deeper}{name!r}: {_python(each, deeper)},\n" for name, each in value.items())
     return f"{{\n{entries}{indent}}}"
 
 

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Literal
 
 import anyio
@@ -300,7 +299,7 @@ def run_demo(
     began = time.monotonic()
     with view.showing(record):
         run = nh.run(executor) if journal is None else journal.run(executor, "reviews")
-        anyio.run(partial(_classify_all, run, reviews, view, record, concurrency), backend="trio")
+        anyio.run(_classify_all, run, reviews, view, record, concurrency, backend="trio")
     run = nh.run(executor) if journal is None else journal.run(executor, "functions")
     _call_synchronous_functions(run, view, record)
     record.seconds = time.monotonic() - began

@@ -7,6 +7,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+import nighthawk_async as nh
+
 from ..catalog.local import LOCAL_MODELS
 from ..configuration import StepExecutorConfiguration, parse_model_id
 from ..models.local import require_local_extra
@@ -44,13 +46,12 @@ def demo(
     """Run natural functions on a real model, by default a small one on this machine's processor."""
     # Imported here, since the natural functions are compiled on import and the other commands do not need
     # them.
-    from ..executors.agent import AgentStepExecutor
     from .demo import DemoJournal, DemoView, run_demo
     from .demo_functions import load_reviews
 
     console = Console()
     prepare_local_model(model, Console(stderr=True))
-    executor = AgentStepExecutor.from_configuration(configuration=StepExecutorConfiguration(model=model))
+    executor = nh.AgentStepExecutor.from_configuration(configuration=StepExecutorConfiguration(model=model))
     view = DemoView(console, model)
     chosen = load_reviews(reviews)
     with nullcontext() if journal is None else open_store(str(journal), may_be_new=True) as store:

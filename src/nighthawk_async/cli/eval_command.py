@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -15,10 +15,6 @@ from .demo_command import DEMO_MODEL
 from .run_command import ExecutorOnDemand
 from .run_script import ArgumentError, Backend
 from .worker_command import executor_of, refuse_nan
-
-if TYPE_CHECKING:
-    from ..evals.gates import GateResult
-    from .eval_running import ReportFiles
 
 _Targets = Annotated[
     list[str],
@@ -108,11 +104,7 @@ def evaluate(
     from the --baseline; 2 if the command line or an evaluation is wrong; 3 if nothing was decided, or with
     --strict, not enough; 130 after Ctrl-C.
     """
-    # Imported here, since the other commands do not need them.
-    from ..evals.junit import junit_xml
-    from ..evals.markdown import markdown_table
-    from .eval_running import EvaluationWays, ReportFiles, evaluate_all, file_names, status_of
-    from .eval_targets import load_evaluations, selected_cases
+    from . import eval_outputs, eval_running, eval_targets  # here, since the other commands do not need them
 
     overrides: dict[str, Any] = {
         "trials": trials,
@@ -122,28 +114,24 @@ def evaluate(
         "deadline": deadline,
     }
     given = {name: value for name, value in overrides.items() if value is not None}
-    _check_outputs(junit, markdown, report, baseline, html)
+    eval_outputs.check_outputs(junit, markdown, report, baseline, html)
     try:
-        loaded = [each for target in targets for each in load_evaluations(target)]
+        loaded = [each for target in targets for each in eval_targets.load_evaluations(target)]
         executor = _executor(model, base_url)
         evaluations = [
             replace(each, executor=(each.executor if model is None else None) or executor, **given)
-            for each in (selected_cases(loaded, case) if case else loaded)
+            for each in (eval_targets.selected_cases(loaded, case) if case else loaded)
         ]
-        files = ReportFiles(report, baseline, html, file_names(evaluations))
-        ways = EvaluationWays(quiet=quiet, strict=strict, backend=backend, budget_usd=budget_usd)
-        results = evaluate_all(evaluations, files, ways)
+        files = eval_running.ReportFiles(report, baseline, html, eval_running.file_names(evaluations))
+        ways = eval_running.EvaluationWays(quiet=quiet, strict=strict, backend=backend, budget_usd=budget_usd)
+        results = eval_running.evaluate_all(evaluations, files, ways)
     except Exception as error:
         refusal = _as_argument_error(error)
         if refusal is None:
             raise
         raise refusal from error
-    if junit is not None:
-        _write(junit, junit_xml(results))
-    if markdown is not None:
-        _write(markdown, markdown_table(results))
-    _write_pages(files, results)
-    status = status_of(results)
+    eval_outputs.write_outputs(results, files, junit=junit, markdown=markdown)
+    status = eval_running.status_of(results)
     if status:
         raise typer.Exit(status)
 
@@ -173,18 +161,6 @@ def _executor(model: str | None, base_url: str | None) -> Any:
     return nh.AgentStepExecutor.from_configuration(configuration)
 
 
-def _check_outputs(junit: Path | None, markdown: Path | None, *others: Path | None) -> None:
-    """Check that files can be written, and take the place of no other one."""
-    from .eval_running import check_writable
-
-    taken = [path.resolve() for path in others if path is not None]
-    for path in filter(None, (junit, markdown)):
-        check_writable(path)
-        if path.resolve() in taken:
-            raise ArgumentError(f"{path} is the file of two options")
-        taken.append(path.resolve())
-
-
 def _as_argument_error(error: Exception) -> ArgumentError | None:
     """Return the error of status 2 for what ends an evaluation; None for a mistake of this library.
 
@@ -196,19 +172,3 @@ def _as_argument_error(error: Exception) -> ArgumentError | None:
     if any(isinstance(each, BrokenPipeError) for each in leaves):
         return None
     return ArgumentError("; ".join(dict.fromkeys(map(str, leaves))))
-
-
-def _write_pages(files: "ReportFiles", results: "list[GateResult]") -> None:
-    for index, result in enumerate(results):
-        page = files.page_of(index)
-        if page is not None:
-            from ..evals.html_report import report_as_page
-
-            _write(page, report_as_page(result.report, baseline=files.baseline_of(index)))
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ArgumentError(f"{path} cannot be written: {error.strerror}") from error

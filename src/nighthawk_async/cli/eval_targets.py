@@ -9,6 +9,7 @@ from typing import Any, cast
 from ..errors import ConfigurationError, NighthawkError
 from ..evals.declarations import Evaluation, declared_evaluation
 from ..evals.marks import is_evaluation
+from ..types.json import is_list_or_tuple
 from .run_script import load_module
 
 _DEFAULT = "evaluation"
@@ -96,9 +97,8 @@ def _names_of(module: ModuleType) -> Iterable[str]:
 
 
 def _is_one(value: object) -> bool:
-    if isinstance(value, list | tuple):
-        items = cast("list[object] | tuple[object, ...]", value)
-        return bool(items) and all(isinstance(each, Evaluation) for each in items)
+    if is_list_or_tuple(value):
+        return bool(value) and all(isinstance(each, Evaluation) for each in value)
     return isinstance(value, Evaluation) or is_evaluation(value)
 
 

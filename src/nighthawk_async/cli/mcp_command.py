@@ -98,7 +98,7 @@ def serve(
             "or in NIGHTHAWK_MCP_TOKEN"
         )
     loaded, make_run = _load(functions, model, run)
-    app = _checked(partial(nh.mcp.serve, loaded, run=make_run, path=path, token=token, **options))
+    app = _checked(lambda: nh.mcp.serve(loaded, run=make_run, path=path, token=token, **options))
     _serve_http(app, host=host, port=port)
 
 

@@ -12,8 +12,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from functools import partial
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
 import anyio
 import typer
@@ -30,6 +29,7 @@ from ..errors import (
 )
 from ..models.providers import create_model
 from ..ports import Model
+from ..types.json import is_json_object
 from ..types.usage import Usage
 from ..wire.json_text import NOT_JSON, decode_json
 from .model_description import ModelDescription, describe_model, dollars
@@ -197,7 +197,7 @@ def _has_word(text: str) -> bool:
         value: object = decode_json(text)
     except NOT_JSON:
         return False
-    return isinstance(value, dict) and isinstance(cast("dict[str, object]", value).get("word"), str)
+    return is_json_object(value) and isinstance(value.get("word"), str)
 
 
 def _cut(exchange: Exchange) -> str:
@@ -247,7 +247,7 @@ def run_check(model_id: str, settings: Mapping[str, Any], *, asks_all: bool, as_
     if not as_json:
         _print_heading(description)
     key_sent = description.has_key
-    anyio.run(partial(_check_in_run, model, key_sent, asks_all, report), backend="trio")
+    anyio.run(_check_in_run, model, key_sent, asks_all, report, backend="trio")
     is_good = all(finding.state != "failed" for finding in findings)
     if as_json:
         found = [asdict(finding) for finding in findings]

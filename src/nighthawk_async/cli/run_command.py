@@ -190,7 +190,7 @@ def _run_watched(call: _Call, tree: TaskTree, display: TreeDisplay | None) -> in
             live.start()
         try:
             with tree.recording(everywhere=True):
-                status = status_after(partial(call, take), file=call.script.file)
+                status = status_after(lambda: call(take), file=call.script.file)
         except ArgumentError:
             status = EXIT_ARGUMENTS
             raise

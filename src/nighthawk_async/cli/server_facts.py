@@ -9,13 +9,14 @@ Nothing here is an error: a server that gives no answer, or another one, counts 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 from urllib.parse import SplitResult
 
 import anyio
 import httpx
 
 from ..models.endpoint import proxy_for
+from ..types.json import is_json_list, is_json_object
 from ..wire.json_text import NOT_JSON, decode_json
 
 LIMIT_SECONDS = 10.0
@@ -246,15 +247,15 @@ def _decoded(body: bytes) -> _Json:
 
 
 def _object(value: object) -> _Json:
-    return cast("_Json", value) if isinstance(value, dict) else _NOTHING
+    return value if is_json_object(value) else _NOTHING
 
 
 def _objects(value: object) -> list[_Json]:
-    return [_object(each) for each in cast("list[object]", value)] if isinstance(value, list) else []
+    return [_object(each) for each in value] if is_json_list(value) else []
 
 
 def _texts(values: object) -> list[str]:
-    found = cast("list[object]", values) if isinstance(values, list) else []
+    found = values if is_json_list(values) else []
     return [each for each in found if isinstance(each, str)]
 
 

@@ -2,18 +2,16 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.markup import escape
 from rich.table import Table
 
+from .. import skills as skill_folders
 from ..configuration import StepContextLimits
 from ..prompt.tokens import TokenCounter
 from .model_description import wide_console
-
-if TYPE_CHECKING:
-    from ..skills import Skill
 
 skills = typer.Typer(help="Check folders of skills.", no_args_is_help=True)
 
@@ -33,12 +31,11 @@ def check_skills(
 
     The exit code is 1 when there is a fault, or when the names and descriptions are too long.
     """
-    from ..skills import SkillsError, load
     from ..skills.tool import skill_line, skill_list  # here, because most commands need no skills
 
     try:
-        loaded = load(*folders)
-    except SkillsError as error:
+        loaded = skill_folders.load(*folders)
+    except skill_folders.SkillsError as error:
         for fault in error.faults:
             typer.echo(str(fault))
         count = len(error.faults)
@@ -53,7 +50,9 @@ def check_skills(
         raise typer.Exit(1)
 
 
-def _table(loaded: "Mapping[str, Skill]", lines: Mapping[str, int], counter: TokenCounter) -> Table:
+def _table(
+    loaded: Mapping[str, "skill_folders.Skill"], lines: Mapping[str, int], counter: TokenCounter
+) -> Table:
     table = Table(box=None, pad_edge=False)
     for heading in ("SKILL", "TOKENS IN LIST", "TOKENS OF TEXT", "FILES", "BYTES", "ALLOWED TOOLS"):
         table.add_column(heading, justify="left" if heading in ("SKILL", "ALLOWED TOOLS") else "right")

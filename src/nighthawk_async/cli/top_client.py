@@ -1,12 +1,13 @@
 """Reads a running service's dashboard, and acts through it."""
 
 from collections.abc import AsyncGenerator, Mapping
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import httpx
 
 from ..errors import ConfigurationError, ModelProtocolError, NighthawkError
+from ..types.json import is_json_object
 from ..wire.json_text import NOT_JSON, decode_json
 from ..wire.sse import ServerSentEventDecoder
 
@@ -186,9 +187,9 @@ def _as_object(data: str | bytes) -> dict[str, Any]:
         decoded: object = decode_json(data)
     except NOT_JSON as error:
         raise DashboardError("the dashboard sends data that is not JSON") from error
-    if not isinstance(decoded, dict):
+    if not is_json_object(decoded):
         raise DashboardError("the dashboard sends something that is not understood")
-    return cast("dict[str, Any]", decoded)
+    return decoded
 
 
 def _words_for(error: Exception) -> str:

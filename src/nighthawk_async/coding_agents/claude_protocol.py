@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from ..errors import ModelProtocolError
+from ..types.json import is_json_list, is_json_object
 from ..types.messages import (
     BinaryContent,
     ImageUrl,
@@ -524,7 +525,7 @@ class ClaudeCodeProtocol:
             return []
         if response.get("subtype") != "success":
             return [ToolsKnown(None)]
-        servers = cast("list[object]", _mapping(response["response"])["mcpServers"])
+        servers: list[object] = _mapping(response["response"])["mcpServers"]
         own = [each for each in map(_mapping, servers) if each.get("name") == SERVER]
         tools = [_mapping(tool) for each in own for tool in cast("list[object]", each.get("tools") or [])]
         return [ToolsKnown(frozenset(_text(tool, "name") for tool in tools))]
@@ -582,9 +583,9 @@ class ClaudeCodeProtocol:
 
     def _user(self, line: dict[str, Any]) -> list[Effect]:
         content = _mapping(line["message"]).get("content")
-        if not isinstance(content, list):
+        if not is_json_list(content):
             return []
-        blocks = [_mapping(each) for each in cast("list[object]", content) if not isinstance(each, str)]
+        blocks = [_mapping(each) for each in content if not isinstance(each, str)]
         return [
             ResultSeen(
                 str(each.get("tool_use_id", "")), shown_text(each.get("content")), bool(each.get("is_error"))
@@ -596,7 +597,7 @@ class ClaudeCodeProtocol:
     def _result(self, line: dict[str, Any]) -> list[Effect]:
         status = line.get("api_error_status")
         errors = line.get("errors")
-        text = line.get("result") or ("; ".join(map(str, cast("list[object]", errors))) if errors else "")
+        text = line.get("result") or ("; ".join(map(str, errors)) if errors else "")
         return [
             Finished(
                 kind=str(line.get("subtype", "")),
@@ -657,9 +658,9 @@ def _native_call(call_id: str, name: str, arguments: object) -> ToolCall:
 
 
 def _mapping(value: object) -> dict[str, Any]:
-    if not isinstance(value, dict):
+    if not is_json_object(value):
         raise TypeError("an object was expected")
-    return cast("dict[str, Any]", value)
+    return value
 
 
 def _text(holder: dict[str, Any], name: str) -> str:
@@ -682,11 +683,11 @@ def shown_text(content: object) -> str:
     """
     if isinstance(content, str):
         return content
-    if not isinstance(content, list):
+    if not is_json_list(content):
         return "" if content is None else encode(content).decode()
     texts: list[str] = []
-    for block in cast("list[Any]", content):
-        item = cast("dict[str, Any]", block) if isinstance(block, dict) else {"text": str(block)}
+    for block in content:
+        item = block if is_json_object(block) else {"text": str(block)}
         texts.append(str(item["text"]) if "text" in item else f"[{item.get('type', 'content')}]")
     return "\n".join(texts)
 
@@ -714,31 +715,29 @@ def rewritten_output(output: object, content: tuple[UserContent, ...]) -> object
     text = "\n".join(item if isinstance(item, str) else f"[{describe_media(item)}]" for item in content)
     if isinstance(output, str):
         return text
-    if not isinstance(output, dict):
+    if not is_json_object(output):
         return None
-    fields = cast("dict[str, Any]", output)
-    if isinstance(fields.get("stdout"), str):
-        return {**fields, "stdout": text, "stderr": ""}
-    file: object = fields.get("file")
-    if isinstance(file, dict) and isinstance(cast("dict[str, Any]", file).get("content"), str):
+    if isinstance(output.get("stdout"), str):
+        return {**output, "stdout": text, "stderr": ""}
+    file: object = output.get("file")
+    if is_json_object(file) and isinstance(file.get("content"), str):
         lines = text.count("\n") + 1
         counts = {"numLines": lines, "startLine": 1, "totalLines": lines}
-        return {**fields, "file": {**cast("dict[str, Any]", file), "content": text, **counts}}
-    field = next((name for name in _TEXT_FIELDS if isinstance(fields.get(name), str)), None)
-    return None if field is None else {**fields, field: text}
+        return {**output, "file": {**file, "content": text, **counts}}
+    field = next((name for name in _TEXT_FIELDS if isinstance(output.get(name), str)), None)
+    return None if field is None else {**output, field: text}
 
 
 def _text_of(output: object) -> str:
     if isinstance(output, str):
         return output
-    if isinstance(output, dict):
-        fields = cast("dict[str, Any]", output)
-        if isinstance(fields.get("stdout"), str):
-            return "\n".join(filter(None, (fields["stdout"], str(fields.get("stderr") or ""))))
-        file: object = fields.get("file")
-        if isinstance(file, dict) and isinstance(cast("dict[str, Any]", file).get("content"), str):
-            return cast("dict[str, Any]", file)["content"]
+    if is_json_object(output):
+        if isinstance(output.get("stdout"), str):
+            return "\n".join(filter(None, (output["stdout"], str(output.get("stderr") or ""))))
+        file: object = output.get("file")
+        if is_json_object(file) and isinstance(file.get("content"), str):
+            return file["content"]
         for name in _TEXT_FIELDS:
-            if isinstance(fields.get(name), str):
-                return fields[name]
+            if isinstance(output.get(name), str):
+                return output[name]
     return "" if output is None else encode(output).decode()

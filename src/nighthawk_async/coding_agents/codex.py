@@ -3,7 +3,7 @@
 import os
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, cast
+from typing import Any
 
 from ..agent.task import AgentTask
 from ..configuration import ModelId
@@ -55,8 +55,7 @@ async def _host_in_run(launch: Launch) -> AsyncGenerator[CodexHost, None]:
             yield host
         return
     opener = _Opener(launch)
-    host = await use_resource(keeper, ("codex", launch), "codex", opener, ends_last=True)
-    yield cast("CodexHost", host)
+    yield await use_resource(keeper, ("codex", launch), "codex", opener, ends_last=True)
 
 
 class _Opener:

@@ -10,13 +10,14 @@ requested, but not while a response that may announce it is incomplete.
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 import anyio
 import msgspec
 from msgspec import Struct
 
 from ..kernel.tools import FIND_TOOL_NAME
+from ..types.json import is_json_mapping
 from ..types.messages import ToolCall, ToolDefinition, UserContent
 from .codex_protocol import NativeItem, NativeOutput, ToolCallRequest, text_of_content
 from .turns import NativeCall
@@ -221,7 +222,7 @@ class NativeRun:
             return text[:_MAX_CHARACTERS]
         output = details.get("aggregatedOutput") or "".join(self._output)
         code = details.get("exitCode")
-        changes = cast("Sequence[Mapping[str, Any]]", details.get("changes") or ())
+        changes: Sequence[Mapping[str, Any]] = details.get("changes") or ()
         lines = [
             str(output).rstrip()[:_MAX_CHARACTERS],
             *(f"{_kind(each)} {each.get('path')}" for each in changes),
@@ -232,4 +233,4 @@ class NativeRun:
 
 def _kind(change: Mapping[str, Any]) -> str:
     kind = change.get("kind")
-    return str(cast("Mapping[str, Any]", kind).get("type")) if isinstance(kind, Mapping) else str(kind)
+    return str(kind.get("type")) if is_json_mapping(kind) else str(kind)

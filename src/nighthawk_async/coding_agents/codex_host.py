@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -27,6 +27,7 @@ from ..actors import BareTaskGroup
 from ..catalog.coding_agents import CODING_AGENTS, DEFAULT_NAME
 from ..configuration import ModelId
 from ..line_process import LineProcess
+from ..types.json import is_json_list, is_json_mapping
 from ..types.messages import ToolDefinition
 from .codex_server import CodexServer, hooks_configuration, serve_gate
 from .errors import (
@@ -224,11 +225,10 @@ def _thread_configuration(settings: CodexSettings, gate: Mapping[str, Any] | Non
 
 def toml(value: object) -> str:
     """A value as TOML, on one line."""
-    if isinstance(value, Mapping):
-        items = cast("Mapping[str, object]", value).items()
-        return "{" + ", ".join(f"{json.dumps(name)} = {toml(each)}" for name, each in items) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(toml, cast("list[object]", value))) + "]"
+    if is_json_mapping(value):
+        return "{" + ", ".join(f"{json.dumps(name)} = {toml(each)}" for name, each in value.items()) + "}"
+    if is_json_list(value):
+        return "[" + ", ".join(map(toml, value)) + "]"
     return json.dumps(value, ensure_ascii=False)
 
 

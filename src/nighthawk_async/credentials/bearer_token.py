@@ -9,6 +9,7 @@ from inspect import isawaitable, iscoroutine, iscoroutinefunction
 from typing import Any, TypeAlias, cast
 
 from ..errors import ConfigurationError
+from ..types.json import is_number
 from .errors import OwnTextError
 from .header_credentials import HeaderCredentials
 from .refresher import Lease, Refresher, lease_until
@@ -112,7 +113,7 @@ def check_timeout(seconds: float) -> None:
     Raises:
         ConfigurationError: It is not a positive number.
     """
-    if isinstance(seconds, bool) or not isinstance(cast("object", seconds), int | float) or not seconds > 0:
+    if not is_number(seconds) or not seconds > 0:
         raise ConfigurationError(f"timeout_seconds must be a positive number, not {seconds!r}.")
 
 

@@ -5,8 +5,8 @@ import re
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
-from typing import cast
 
+from ..causes import is_group
 from ..errors import ModelError
 from ..pickling import PicklableError, set_public_module
 from ..secret_names import masked
@@ -105,8 +105,8 @@ def _texts(error: BaseException) -> Iterator[str]:
             seen.add(id(shown))
             yield from (str(shown), *getattr(shown, "__notes__", ()))
             waiting += [each for each in (shown.__cause__, shown.__context__) if each is not None]
-            if isinstance(shown, BaseExceptionGroup):
-                waiting += cast("tuple[BaseException, ...]", shown.exceptions)
+            if is_group(shown):
+                waiting += shown.exceptions
 
 
 def is_network_error(error: BaseException) -> bool:

@@ -248,7 +248,7 @@ def resolved(
     while isinstance(function, partial):
         args = (*function.args, *args)
         bound = {**function.keywords, **bound}
-        function = cast("Callable[..., Any]", function.func)
+        function = function.func
     crossing = crossing_function(function)
     problem = _misfit(crossing, len(args), tuple(bound))
     if problem:

@@ -2,7 +2,6 @@
 
 import pickle
 import traceback
-from typing import cast
 
 import msgspec
 from msgspec import Struct
@@ -11,6 +10,7 @@ from ..causes import with_causes
 from ..journal.open_errors import mark_error, marks_of
 from ..journal.recorded_errors import CallFailure, rebuilt_error, recorded_error
 from ..pickling import PicklableError
+from ..types.json import is_json_list
 from .crossing import MAIN_NAMES
 from .errors import RemoteCallError
 
@@ -154,9 +154,9 @@ def _type_name(error: BaseException) -> str:
 
 def _notes_of(error: BaseException) -> list[str]:
     notes: object = getattr(error, "__notes__", None)
-    if not isinstance(notes, list):
+    if not is_json_list(notes):
         return []
-    return [str(note)[:_MOST_TEXT].encode(errors="replace").decode() for note in cast("list[object]", notes)]
+    return [str(note)[:_MOST_TEXT].encode(errors="replace").decode() for note in notes]
 
 
 def _text_of(error: BaseException) -> str:

@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import cast
 
 import msgspec
 
@@ -50,7 +49,7 @@ class _PartialsPart(ProgramPart):
                 if isinstance(each, str):
                     sink.step_ended(each)
                 else:
-                    sink.put(cast("PartialValues", load_part(each, "partial values")))
+                    sink.put(load_part(each, "partial values"))
 
 
 @contextmanager

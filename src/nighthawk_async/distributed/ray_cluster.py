@@ -15,6 +15,7 @@ import anyio
 from ..errors import ConfigurationError
 from ..parallel.event_loop import LoopEvent
 from .errors import WorkerStartError
+from .ray_library import ray
 
 Result = TypeVar("Result")
 
@@ -72,8 +73,6 @@ class RayCluster:
     @property
     def has_own_folder(self) -> bool:
         """Whether workers have copies of the working directory."""
-        import ray
-
         environment = {**ray.get_runtime_context().runtime_env, **(self._runtime_env or {})}
         return bool(environment.get("working_dir"))
 
@@ -172,8 +171,6 @@ class _Connection:
         return True
 
     def _hold(self) -> None:
-        import ray
-
         try:
             local: dict[str, Any] = {"include_dashboard": False} if self.address == "local" else {}
             with _without_word_of_signals():
@@ -238,8 +235,6 @@ def _own_address() -> str | None:
     """Return the address of the cluster that the program itself is connected with; None for none."""
     if "ray" not in sys.modules:
         return None
-    import ray
-
     return ray.get_runtime_context().gcs_address if ray.is_initialized() else None
 
 

@@ -13,6 +13,7 @@ from ..threads import call_in_thread
 from .crossing import LARGE_BYTES, digest_of
 from .link import KilledFromOutside
 from .ray_cluster import outcome_of
+from .ray_library import ray
 
 _END_SECONDS = 5.0
 """The seconds within which an actor ends, and Ray notices it."""
@@ -44,8 +45,6 @@ class SharedMessages:
         digest = await call_in_thread(digest_of, message)
         async with self._putting:  # several workers may need it at the same time
             if digest not in self._references:
-                import ray
-
                 self._references[digest] = (await call_in_thread(ray.put, message), len(message))
                 self._bytes += len(message)
         self._references.move_to_end(digest)
@@ -76,8 +75,6 @@ class RayLink:
         Raises:
             BrokenResourceError: The actor has ended.
         """
-        from ray.exceptions import RayError
-
         try:
             for part in _parts(messages):
                 if isinstance(part, bytes):
@@ -85,7 +82,7 @@ class RayLink:
                     await outcome_of(self._actor.take_large.remote(reference).future())
                 else:
                     await outcome_of(self._actor.take.remote(part).future())
-        except RayError as error:
+        except ray.exceptions.RayError as error:
             self._note_end(error)
             raise anyio.BrokenResourceError from error
 
@@ -95,12 +92,10 @@ class RayLink:
         Raises:
             EndOfStream: The actor has ended.
         """
-        from ray.exceptions import RayError
-
         while not self._received:
             try:
                 messages: list[bytes] = await outcome_of(self._actor.give.remote().future())
-            except RayError as error:
+            except ray.exceptions.RayError as error:
                 self._note_end(error)
                 raise anyio.EndOfStream from error
             if not messages:
@@ -128,14 +123,12 @@ class RayLink:
 
     async def _wait_ended(self) -> bool:
         """Wait for a short time until the actor has ended, and return whether it has."""
-        from ray.exceptions import RayError
-
         with anyio.move_on_after(_END_SECONDS):
             try:
                 while True:
                     await outcome_of(self._actor.describe.remote().future())
                     await anyio.sleep(_PAUSE_SECONDS)
-            except RayError as error:
+            except ray.exceptions.RayError as error:
                 self._note_end(error)
                 return True
         return False
@@ -147,8 +140,6 @@ class RayLink:
 
 def kill_actor(actor: Any) -> None:
     """End an actor at once. It blocks for the time of a question to the head of the cluster."""
-    import ray
-
     with suppress(Exception):  # the connection was closed meanwhile
         ray.kill(actor, no_restart=True)
 

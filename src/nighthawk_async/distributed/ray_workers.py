@@ -10,7 +10,9 @@ from ..threads import call_in_thread
 from .errors import WorkerStartError
 from .messages import Begin
 from .ray_cluster import RayCluster, check_package, outcome_of
+from .ray_library import ray
 from .ray_link import RayLink, SharedMessages, kill_actor, reason_of, was_killed
+from .ray_worker import RayWorker, library_version
 from .workers import Workers
 
 _OURS = (
@@ -144,10 +146,6 @@ class RayWorkers(Workers):
             raise WorkerStartError(f"worker {name} did not start: {error}") from error
 
     def _make_actor_in_thread(self, name: str) -> Any:
-        import ray
-
-        from .ray_worker import RayWorker
-
         environment = self._cluster.worker_environment
         options = {
             **self._options,
@@ -163,15 +161,11 @@ class RayWorkers(Workers):
         return actor_class.remote(name, self._backend, self._cluster.has_own_folder)
 
     async def _wait_for_actor(self, name: str, actor: Any) -> None:
-        from ray.exceptions import RayError
-
-        from .ray_worker import library_version
-
         here, there, problem, has_died = library_version(), None, "", False
         with anyio.move_on_after(self._start_seconds) as waiting:
             try:
                 there = await outcome_of(actor.describe.remote().future())
-            except RayError as error:
+            except ray.exceptions.RayError as error:
                 problem, has_died = _start_problem(error), was_killed(error)
         if waiting.cancelled_caught:
             problem = f"it was not ready within {self._start_seconds:g} seconds. {await self._shortage()}"
@@ -183,8 +177,6 @@ class RayWorkers(Workers):
             raise failure
 
     async def _shortage(self) -> str:
-        import ray
-
         def read() -> tuple[dict[str, float], dict[str, float]]:
             return ray.available_resources(), ray.cluster_resources()
 

@@ -216,7 +216,7 @@ def _reduced_method(method: Any) -> Any:
 class _FromNames(pickle.Unpickler):
     def persistent_load(self, pid: Any) -> Any:
         """Return the object of a module and a name; the module for no name."""
-        module, name = cast("tuple[str, str]", pid)
+        module, name = pid
         if not name:
             __import__(module)
             return sys.modules[module]

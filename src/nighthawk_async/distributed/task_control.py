@@ -7,7 +7,7 @@ natural step does; then a control of the same powers is registered with the task
 import logging
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
 import anyio
 import msgspec
@@ -315,7 +315,7 @@ class _TaskOnWorker:
                 self._channel.start_soon(lambda: self._take_snapshot(control, number))
             case _Do(name=name, arguments=arguments) if control is not None:
                 try:
-                    getattr(control, name)(*cast("tuple[Any, ...]", load_part(arguments, name)))
+                    getattr(control, name)(*load_part(arguments, name))
                 except Exception as error:  # there is no caller to raise to
                     _logger.warning("task %s refuses to %s: %s", self._node.id, name, error)
             case _:

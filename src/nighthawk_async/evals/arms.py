@@ -7,6 +7,7 @@ from typing import Any, cast
 from ..configuration import StepExecutorConfiguration
 from ..executors.choice import ExecutorChoice, chosen_executor
 from ..kernel.context import ConfigurableStepExecutor
+from ..types.json import is_text
 from .cases import Subject
 from .errors import EvaluationError
 
@@ -30,7 +31,7 @@ class Arm:
     executor: ExecutorChoice | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(cast("object", self.name), str) or not self.name.strip():
+        if not is_text(self.name) or not self.name.strip():
             raise EvaluationError(f"The name of an arm is a text that is not empty, not {self.name!r}.")
         if any("\ud800" <= each <= "\udfff" for each in self.name):  # it is written to files
             raise EvaluationError(f"The name of an arm is text without surrogates, not {self.name!r}.")
@@ -92,7 +93,7 @@ class Arm:
 def _named(executors: Mapping[str, ExecutorChoice] | Sequence[str]) -> dict[str, ExecutorChoice | None]:
     if isinstance(executors, Mapping):
         return dict(executors)
-    if isinstance(executors, str) or not all(isinstance(cast("object", each), str) for each in executors):
+    if isinstance(executors, str) or not all(map(is_text, executors)):
         raise EvaluationError(
             f"The executors of a product are a mapping of names, or a list of model ids, not {executors!r}."
         )

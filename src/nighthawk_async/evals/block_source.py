@@ -66,7 +66,7 @@ class BlockSource:
     @property
     def function_text(self) -> str:
         """The source of the function."""
-        return textwrap.dedent(inspect.getsource(cast("Any", self.function).__wrapped__))
+        return textwrap.dedent(inspect.getsource(_original(self.function)))
 
     def objection(self, body: str) -> str | None:
         """Return the reason why a text cannot take the place of the block's; None when it can.
@@ -134,7 +134,7 @@ class BlockSource:
         digest = hashlib.sha256(f"{self.path}\0{text}".encode(errors="surrogatepass")).hexdigest()[:12]
         filename = f"<{self.path.name} with another block {digest}>"
         linecache.cache[filename] = (len(text), None, _lines(text), filename)
-        original = cast("FunctionType", cast("Any", self.function).__wrapped__).__code__
+        original = _original(self.function).__code__
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -166,6 +166,11 @@ class BlockSource:
         return "\n".join([*head, *before, textwrap.indent(body.strip(), indentation), *after])
 
 
+def _original(function: FunctionType | MethodType) -> FunctionType:
+    """The function that a natural function was made from."""
+    return getattr(function, "__wrapped__")  # noqa: B009
+
+
 def find_block(subject: Subject, number: int | None = None) -> BlockSource:
     """Find a block of a natural function in its file.
 
@@ -184,7 +189,7 @@ def find_block(subject: Subject, number: int | None = None) -> BlockSource:
             f"Only a natural function can be improved, or a method that is one, not {subject!r}: give the "
             "function as its decorator @natural_function has made it, without other decorators or partial()."
         )
-    original = cast("FunctionType", cast("Any", function).__wrapped__)
+    original = _original(function)
     block = _chosen_block(original, number)
     name = original.__name__
     if name in original.__code__.co_names or name in block.named:

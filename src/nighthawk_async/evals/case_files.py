@@ -15,6 +15,7 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from ..signatures import find_function, read_annotations, read_signature, type_hints
 from ..suggestions import did_you_mean
+from ..types.json import is_json_mapping, is_json_object, is_list_of_texts
 from ..types.unset import UNSET, Unset
 from ..values.error_text import describe_error, describe_validation_error
 from .cases import Case, Subject
@@ -129,9 +130,9 @@ def _case_of(row: _Row, types: "_Types | None") -> Case:
     if "name" not in row.fields:
         raise CaseError("the case has no name")
     inputs = row.fields.get("inputs", {})
-    if not isinstance(inputs, Mapping):
+    if not is_json_mapping(inputs):
         raise CaseError(f"inputs must be an object with the parameters of the function, not {inputs!r}")
-    given: dict[str, Any] = dict(cast("Mapping[str, Any]", inputs))
+    given: dict[str, Any] = dict(inputs)
     expected, raises = row.fields.get("expected", UNSET), row.fields.get("raises")
     if raises is not None and not isinstance(raises, str):
         raise CaseError(f"raises must be the name of an exception, not {raises!r}")
@@ -151,17 +152,15 @@ def _case_of(row: _Row, types: "_Types | None") -> Case:
 def _tags(tags: object) -> tuple[str, ...]:
     if isinstance(tags, str):
         return tuple(tags.split())
-    if isinstance(tags, list | tuple):
-        given = cast("Sequence[object]", tags)
-        if all(isinstance(each, str) for each in given):
-            return tuple(cast("Sequence[str]", given))
-    raise CaseError(f"tags must be a list of texts, not {tags!r}")
+    if not is_list_of_texts(tags):
+        raise CaseError(f"tags must be a list of texts, not {tags!r}")
+    return tuple(tags)
 
 
 def _metadata(metadata: object) -> Mapping[str, Any]:
-    if not isinstance(metadata, Mapping):
+    if not is_json_mapping(metadata):
         raise CaseError(f"metadata must be an object, not {metadata!r}")
-    return cast("Mapping[str, Any]", metadata)
+    return metadata
 
 
 class _Types:
@@ -243,9 +242,9 @@ def _read_json_lines(text: str, name: str) -> Iterator[_Row]:
             fields = json.loads(content, object_pairs_hook=_without_repeats)
         except (ValueError, RecursionError) as error:
             raise CaseError(f"this is no JSON: {error}", filename=name, line=line) from None
-        if not isinstance(fields, dict):
+        if not is_json_object(fields):
             raise CaseError(f"a case is a JSON object, not {content.strip()[:80]}", filename=name, line=line)
-        yield _Row(line=line, fields=cast("dict[str, Any]", fields))
+        yield _Row(line=line, fields=fields)
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -283,9 +282,9 @@ def _read_yaml(text: str, name: str) -> Iterator[_Row]:
                 fields: object = cast("Any", loader).construct_object(node, deep=True)
             except ValueError as error:  # a number or a date that does not exist
                 raise CaseError(f"this is no YAML: {error}", filename=name, line=line) from None
-            if not isinstance(fields, dict):
+            if not is_json_object(fields):
                 raise CaseError(f"a case is a mapping, not {fields!r}", filename=name, line=line)
-            yield _Row(line=line, fields=cast("dict[str, Any]", fields))
+            yield _Row(line=line, fields=fields)
     except RecursionError:
         raise CaseError("this is no YAML: it is nested too deeply", filename=name) from None
     except yaml.YAMLError as error:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 from pydantic import ConfigDict
 from typing_extensions import TypedDict
@@ -12,6 +12,7 @@ from ..executors.choice import ExecutorChoice
 from ..parallel import map as parallel_map
 from ..policies.people.questions import ask_user
 from ..steps import step
+from ..types.json import is_whole_number
 from .cases import Case
 from .errors import EvaluationError
 
@@ -48,7 +49,7 @@ async def variants(
         NighthawkError: No run is active.
         ExecutionError: The model gave no variants of the right types.
     """
-    if isinstance(cast("object", count), bool) or not isinstance(cast("object", count), int) or count < 1:
+    if not is_whole_number(count) or count < 1:
         raise EvaluationError(f"count is a positive integer, not {count!r}.")
     inputs = case.build_inputs()
     values: dict[str, Any] = {"count": count, "inputs": inputs, "instruction": instruction or _INSTRUCTION}
@@ -57,7 +58,8 @@ async def variants(
         program, values["expected"] = program + _EXPECTED, case.expected
     written = await step(program, values, outputs={"variants": list[_type_of(inputs)]}, model=model)
     found: list[Mapping[str, Any]] = [inputs]
-    for each in cast("list[dict[str, Any]]", written.variants):
+    variants: list[dict[str, Any]] = written.variants
+    for each in variants:
         if each not in found and len(found) <= count:
             found.append(each)
     return [

@@ -9,6 +9,7 @@ from typing import Any, Protocol, cast
 
 from ..parallel.task_node import UNSTABLE
 from ..signatures import read_signature
+from ..types.json import is_list_of_texts, is_mapping, is_text
 from ..types.unset import UNSET, Unset
 from ..values.error_text import describe_error
 from ..values.stable_digest import digest_of_version_1
@@ -47,12 +48,9 @@ class Case:
     metadata: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType[str, Any]({}))
 
     def __post_init__(self) -> None:
-        if not isinstance(cast("object", self.name), str) or not self.name.strip():
+        if not is_text(self.name) or not self.name.strip():
             raise CaseError(f"The name of a case must be a text that is not empty, not {self.name!r}.")
-        tags = cast("object", self.tags)
-        if not isinstance(tags, tuple | list) or not all(
-            isinstance(each, str) for each in cast("tuple[object, ...]", tags)
-        ):
+        if not is_list_of_texts(self.tags):
             raise CaseError(f"Case {self.name!r}: tags must be a tuple of texts, not {self.tags!r}.")
         for text in (self.name, *self.tags):
             if not is_encodable(text):
@@ -127,9 +125,9 @@ def _is_expectation(raises: object) -> bool:
 
 
 def _is_arguments(inputs: object) -> bool:
-    if not isinstance(inputs, Mapping):
+    if not is_mapping(inputs):
         return False
-    return all(isinstance(name, str) for name in cast("Mapping[object, object]", inputs))
+    return all(isinstance(name, str) for name in inputs)
 
 
 class Subject(Protocol):

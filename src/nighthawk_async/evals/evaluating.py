@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias, cast
 
 from ..executors.choice import ExecutorChoice, chosen_executor
 from ..observation import EVALUATION, NodeWriter, observed, using_node_writer
@@ -17,6 +17,7 @@ from ..parallel import map as parallel_map
 from ..parallel.calling import checked_max_concurrent, checked_seconds
 from ..policies.budgets.budget import Budget
 from ..threads import call_in_thread
+from ..types.json import is_whole_number
 from .cases import Case, Subject, case_digest, checked_cases, is_encodable
 from .environment import model_name, trial_environment
 from .errors import EvaluationError
@@ -372,7 +373,7 @@ def _case_header(case: Case) -> CaseHeader:
 
 def subject_name(subject: Subject) -> str:
     """Return the name of a subject in reports: `module:function`."""
-    function = inspect.unwrap(cast("Any", subject))
+    function = inspect.unwrap(subject)
     module = getattr(function, "__module__", None) or "?"
     if module == "__main__":
         file = getattr(sys.modules["__main__"], "__file__", None)
@@ -382,7 +383,7 @@ def subject_name(subject: Subject) -> str:
 
 def _source_digest(subject: Subject) -> str | None:
     try:
-        source = inspect.getsource(inspect.unwrap(cast("Any", subject)))
+        source = inspect.getsource(inspect.unwrap(subject))
     except (OSError, TypeError):
         return None
     return hashlib.sha256(source.encode()).hexdigest()[:16]
@@ -401,11 +402,10 @@ def _checked_name(name: object) -> str | None:
 
 
 def _checked_integer(argument: str, value: object, *, least: int | None) -> int:
-    is_integer = isinstance(value, int) and not isinstance(value, bool)
-    if not is_integer or (least is not None and cast("int", value) < least):
+    if not is_whole_number(value) or (least is not None and value < least):
         range_text = "" if least is None else f", at least {least}"
         raise EvaluationError(f"{argument} is an integer{range_text}, not {value!r}.")
-    return cast("int", value)
+    return value
 
 
 def _checked_pass_mark(value: object) -> float:

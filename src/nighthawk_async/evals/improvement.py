@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from ..causes import ends_run
 from ..executors.choice import ExecutorChoice, chosen_executor
@@ -15,6 +15,7 @@ from ..kernel.usage_meter import UsageMeter
 from ..parallel import map as parallel_map
 from ..parallel.calling import checked_max_concurrent
 from ..policies.budgets.budget import Budget
+from ..types.json import is_text
 from ..types.usage import Usage
 from ..values.error_text import describe_error
 from .arms import Arm
@@ -426,6 +427,6 @@ def _checked_count(argument: str, value: object) -> int:
 
 
 def _checked_wordings(wordings: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(wordings, str) or not all(isinstance(cast("object", each), str) for each in wordings):
+    if isinstance(wordings, str) or not all(map(is_text, wordings)):
         raise EvaluationError(f"wordings is a list of texts, not {wordings!r}.")
     return tuple(wordings)

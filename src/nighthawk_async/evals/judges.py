@@ -1,12 +1,13 @@
 """Judges: scorers that ask a model whether a result meets a rubric."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 from annotated_types import Ge, Le
 
 from ..executors.choice import ExecutorChoice
 from ..steps import step
+from ..types.json import is_text
 from .errors import EvaluationError
 from .scores import Score, Trial
 
@@ -65,7 +66,7 @@ def judge(
     Raises:
         EvaluationError: The rubric is empty, or the mark is no number from 0 to 1.
     """
-    if not isinstance(cast("object", rubric), str) or not rubric.strip():
+    if not is_text(rubric) or not rubric.strip():
         raise EvaluationError(f"The rubric of a judge is a text that is not empty, not {rubric!r}.")
     if pass_mark is not None and not 0 <= pass_mark <= 1:
         raise EvaluationError(f"pass_mark is a number from 0 to 1, not {pass_mark!r}.")

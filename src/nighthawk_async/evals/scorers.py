@@ -3,16 +3,17 @@
 import difflib
 import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from importlib import import_module
-from typing import Any, cast
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from ..errors import ConfigurationError
 from ..prompt.plain_text import single_line
 from ..signatures import read_signature
+from ..types.json import is_json_list, is_json_mapping, is_json_object, is_mapping
 from ..values.error_text import describe_validation_error
 from .errors import EvaluationError
 from .scores import QuickScorer, Score, Trial
@@ -59,9 +60,9 @@ def close_to(*, absolute: float = 0.0, relative: float = 1e-9, name: str = "clos
     def is_close(output: Any, expected: Any) -> bool:
         if _is_number(output) and _is_number(expected):
             return math.isclose(float(output), float(expected), rel_tol=relative, abs_tol=absolute)
-        if _is_mapping(output) and _is_mapping(expected):
-            numbers, wanted = cast("Mapping[Any, Any]", output), cast("Mapping[Any, Any]", expected)
-            return numbers.keys() == wanted.keys() and all(is_close(numbers[k], wanted[k]) for k in wanted)
+        if is_mapping(output) and is_mapping(expected):
+            has_same_keys = output.keys() == expected.keys()
+            return has_same_keys and all(is_close(output[key], expected[key]) for key in expected)
         if _is_sequence(output) and _is_sequence(expected):
             return len(output) == len(expected) and all(map(is_close, output, expected))
         return bool(output == expected)
@@ -76,10 +77,6 @@ def close_to(*, absolute: float = 0.0, relative: float = 1e-9, name: str = "clos
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
-
-
-def _is_mapping(value: object) -> bool:
-    return isinstance(value, Mapping)
 
 
 def _is_sequence(value: object) -> bool:
@@ -98,8 +95,7 @@ def matches_schema(schema: Any, *, name: str = "matches_schema") -> QuickScorer:
         ConfigurationError: The package jsonschema is not installed.
         EvaluationError: The schema is no valid schema.
     """
-    is_json = isinstance(schema, Mapping)
-    problem = _json_schema_check(cast("object", schema)) if is_json else _type_check(schema)
+    problem = _json_schema_check(schema) if is_json_mapping(schema) else _type_check(schema)
 
     def score(trial: Trial) -> Score:
         found = problem(trial.output)
@@ -183,13 +179,13 @@ def _is_same(first: Any, second: Any) -> bool:
 
 
 def _json_leaves(value: Any, place: str = "$") -> dict[str, Any]:
-    if isinstance(value, dict) and value:
+    if is_json_object(value) and value:
         parts = [
             (f"{place}.{key}" if key.isidentifier() else f"{place}[{key!r}]", part)
-            for key, part in cast("dict[str, Any]", value).items()
+            for key, part in value.items()
         ]
-    elif isinstance(value, list) and value:
-        parts = [(f"{place}[{index}]", part) for index, part in enumerate(cast("list[Any]", value))]
+    elif is_json_list(value) and value:
+        parts = [(f"{place}[{index}]", part) for index, part in enumerate(value)]
     else:
         return {place: value}
     return {leaf: each for inner, part in parts for leaf, each in _json_leaves(part, inner).items()}

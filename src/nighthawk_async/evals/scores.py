@@ -94,13 +94,13 @@ class QuickScorer:
         return self.score(trial)
 
 
-def scorer_name(scorer: object) -> str:
+def scorer_name(scorer: Callable[..., object]) -> str:
     """Return the name of a scorer in reports: its attribute `name`, or its name as a function."""
     for attribute in ("name", "__name__"):
         name = getattr(scorer, attribute, None)
         if isinstance(name, str) and name:
             return name
-    return callable_name(cast("Any", scorer))
+    return callable_name(scorer)
 
 
 def checked_scorers(scorers: object) -> Mapping[str, Scorer]:

@@ -5,10 +5,12 @@ say nothing.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+from ..types.json import is_json_mapping
 
 _SCALARS: Mapping[str, TypeAdapter[Any]] = {
     "integer": TypeAdapter(int),
@@ -48,23 +50,22 @@ def find_mismatch(answer: object, schema: Mapping[str, Any] | None) -> str | Non
 
 
 def _mismatch(value: Any, schema: Any, root: Mapping[str, Any], name: str) -> str | None:
-    if not isinstance(schema, Mapping):
+    if not is_json_mapping(schema):
         return f"{name} must not be there" if schema is False else None
-    given = cast("Mapping[str, Any]", schema)
-    if "$ref" in given:
-        return _mismatch(value, _referred(given["$ref"], root), root, name)
-    for one in given.get("allOf", ()):
+    if "$ref" in schema:
+        return _mismatch(value, _referred(schema["$ref"], root), root, name)
+    for one in schema.get("allOf", ()):
         if (reason := _mismatch(value, one, root, name)) is not None:
             return reason
-    options = given.get("anyOf") or given.get("oneOf")
+    options = schema.get("anyOf") or schema.get("oneOf")
     if options:
         reasons = [_mismatch(value, one, root, name) for one in options]
         if None not in reasons:
             return " or ".join(dict.fromkeys(reason for reason in reasons if reason is not None))
-    values: Sequence[Any] | None = [given["const"]] if "const" in given else given.get("enum")
+    values: Sequence[Any] | None = [schema["const"]] if "const" in schema else schema.get("enum")
     if values is not None and value not in values:
         return f"{name} must be one of {', '.join(map(repr, values))}"
-    return _type_mismatch(value, given, root, name)
+    return _type_mismatch(value, schema, root, name)
 
 
 def _referred(reference: str, root: Mapping[str, Any]) -> Any:

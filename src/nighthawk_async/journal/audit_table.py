@@ -142,7 +142,7 @@ def _read_page(database: Database, run_id: str, after: int | None) -> list[tuple
         f"{'' if after is None else 'AND seq > ? '}ORDER BY seq LIMIT {_PAGE}",
         *((run_id,) if after is None else (run_id, after)),
     )
-    return [(cast("StoredRecord", row[:6]), row[6]) for row in rows]
+    return [(row[:6], row[6]) for row in rows]
 
 
 def _check_blob(database: Database, run_id: str, record: StoredRecord) -> None:

@@ -1,10 +1,10 @@
 """The facts about one place of a run, as a node of the tree shows them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -352,7 +352,7 @@ def _question(branch: Branch) -> NodeFacts:
 
 def _receive(branch: Branch) -> NodeFacts:
     facts = NodeFacts(kind="function", name=branch.name.removesuffix("()"), open_state="waiting")
-    name, _ = cast("Sequence[Any]", decode_value(branch.records["value"].body, place=""))
+    name, _ = decode_value(branch.records["value"].body, place="")
     facts.inputs = {"": str(name)}
     record = branch.records.get("message")
     if record is not None:

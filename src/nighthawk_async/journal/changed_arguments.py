@@ -86,7 +86,7 @@ def closure_of(function: Callable[..., Any]) -> Mapping[str, object]:
         cells: tuple[CellType, ...] = getattr(each, "__closure__", None) or ()
         for name, cell in zip(each.__code__.co_freevars if cells else (), cells, strict=True):
             try:
-                value = cast("object", cell.cell_contents)
+                value: object = cell.cell_contents
             except ValueError:  # it has no value yet
                 continue
             if name not in CLOSURE_NAMES and name != "__class__" and not isinstance(value, _CODE):
@@ -99,7 +99,7 @@ def _wrapped(function: Any) -> Iterator[Any]:
     while function is not None and id(function) not in seen:
         seen.add(id(function))
         if isinstance(function, partial):
-            function = cast("partial[Any]", function).func
+            function = function.func
             continue
         function = getattr(function, "__func__", function)  # of a method
         yield function
@@ -261,7 +261,7 @@ class _FollowedCall(Awaitable[Any]):
 
     def __await__(self) -> Generator[Any, Any, Any]:
         steps: Any = self._call.__await__()
-        resume, given = steps.send, cast("Any", None)
+        resume, given = steps.send, None
         while True:
             self._watched.begin_step()
             try:

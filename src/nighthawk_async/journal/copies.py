@@ -1,13 +1,14 @@
 """Copies of single runs in files of their own, without secrets: to replay them elsewhere, as tests do."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from ..errors import NighthawkError
 from ..recording.exchange import RecordedError, RecordedExchange
 from ..recording.redaction import REDACTED, Redactor, hide_secrets
+from ..types.json import is_json_list, is_json_mapping
 from ..wire.redaction import is_secret_field
 from . import tables
 from .database import Database
@@ -128,31 +129,30 @@ def _redacted_form(form: object, redactor: Redactor, is_secret: bool) -> object:
     """The stored form of a value with its texts redacted; what is no text stays, so that it can be read."""
     if isinstance(form, str):
         return REDACTED if is_secret else redactor.redact(hide_secrets(form))
-    if isinstance(form, list):
-        return [_redacted_form(each, redactor, is_secret) for each in cast("list[object]", form)]
-    if not isinstance(form, Mapping):
+    if is_json_list(form):
+        return [_redacted_form(each, redactor, is_secret) for each in form]
+    if not is_json_mapping(form):
         return form
-    fields = cast("Mapping[str, Any]", form)
-    tag = fields.get(TAG)
+    tag = form.get(TAG)
     if tag is None:
-        return _redacted_fields(fields, redactor, is_secret)
+        return _redacted_fields(form, redactor, is_secret)
     if isinstance(tag, int):
-        rest = cast("Mapping[str, Any]", fields.get("rest", {}))
-        parts = {"of": _redacted_fields(fields["of"], redactor, is_secret)}
+        rest: Mapping[str, Any] = form.get("rest", {})
+        parts = {"of": _redacted_fields(form["of"], redactor, is_secret)}
         if rest and "name" not in rest:  # of a member of an enumeration
             parts["rest"] = {
                 name: _redacted_part(name, each, redactor, is_secret) for name, each in rest.items()
             }
-        return {**fields, **parts}
+        return {**form, **parts}
     if tag not in _NESTING_TAGS:
-        return fields
+        return form
     if tag in PAIRED_TAGS:
         pairs = [
             [name, _redacted_form(each, redactor, is_secret_field(str(name), is_secret))]
-            for name, each in cast("Iterable[tuple[object, object]]", fields["of"])
+            for name, each in form["of"]
         ]
-        return {**fields, "of": pairs}
-    return {**fields, "of": _redacted_form(fields["of"], redactor, is_secret)}
+        return {**form, "of": pairs}
+    return {**form, "of": _redacted_form(form["of"], redactor, is_secret)}
 
 
 def _redacted_part(name: str, form: object, redactor: Redactor, is_secret: bool) -> object:

@@ -190,6 +190,6 @@ def tool_effect(
 def _has_blocks(function: Callable[..., object]) -> bool:
     """Whether a function is natural itself; what it wraps is the function that it was made from."""
     while isinstance(function, partial):
-        function = cast("partial[object]", function).func
+        function = function.func
     code = getattr(function, "__code__", None)
     return CLOSURE_NAMES[0] in getattr(code, "co_freevars", ())

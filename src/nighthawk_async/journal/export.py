@@ -11,6 +11,7 @@ import msgspec
 
 from ..recording.exchange import RecordedError, RecordedExchange
 from ..recording.redaction import REDACTED, Redaction, Redactor, hide_secrets, plain
+from ..types.json import is_json_list, is_json_mapping
 from .effect_call import EndedCall
 from .mailboxes import ReceivedMessages
 from .orders import OrderRecord
@@ -124,16 +125,15 @@ def _value(body: bytes) -> Any:
 
 def _readable(form: object) -> object:
     """The form of a value without the tags."""
-    if isinstance(form, list):
-        return [_readable(each) for each in cast("list[object]", form)]
-    if not isinstance(form, Mapping):
+    if is_json_list(form):
+        return [_readable(each) for each in form]
+    if not is_json_mapping(form):
         return form
-    fields = cast("Mapping[str, object]", form)
-    tag, data = fields.get(TAG), _readable(fields.get("of"))
+    tag, data = form.get(TAG), _readable(form.get("of"))
     if tag is None:
-        return {name: _readable(each) for name, each in fields.items()}
+        return {name: _readable(each) for name, each in form.items()}
     if isinstance(tag, int):
-        return _readable_object(cast("Mapping[str, object]", data), fields.get("rest"))
+        return _readable_object(cast("Mapping[str, object]", data), form.get("rest"))
     if tag in PAIRED_TAGS:
         return {str(name): each for name, each in cast("list[tuple[object, object]]", data)}
     return data
@@ -141,8 +141,8 @@ def _readable(form: object) -> object:
 
 def _readable_object(fields: Mapping[str, object], rest: object) -> object:
     """The fields of an object of a class of the program; what it is, where it has none."""
-    more = cast("dict[str, object]", _readable(rest or {}))
+    more = cast("dict[str, Any]", _readable(rest or {}))
     if "secret" in more:
         return REDACTED
-    extra = cast("Mapping[str, object]", more.get("extra", {}))
+    extra: Mapping[str, object] = more.get("extra", {})
     return {**fields, **extra} if fields or "unset" in more or not more else next(iter(more.values()))

@@ -2,8 +2,7 @@
 
 import time
 from collections.abc import Awaitable, Callable
-from functools import partial
-from typing import TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 import anyio
 
@@ -30,6 +29,7 @@ from .store_thread import StoreThread
 from .values import ValueRules, decode_value, encode_value
 
 Result = TypeVar("Result")
+Given = ParamSpec("Given")
 
 
 class Questions:
@@ -53,11 +53,11 @@ class Questions:
 
     def close(self, question_id: str) -> None:
         """Accept no answer any more."""
-        self.change(partial(question_table.close_question, question_id=question_id))
+        self.change(question_table.close_question, question_id=question_id)
 
     def read(self, run_id: str | None) -> Acknowledgement[list[QuestionRow]]:
         """Read the open questions of a run, or of all runs."""
-        return self.change(partial(question_table.read_questions, run_id=run_id))
+        return self.change(question_table.read_questions, run_id=run_id)
 
     async def answer(self, question_id: str, value: object) -> None:
         """Answer a question; see `JournalStore.answer`."""
@@ -97,9 +97,14 @@ class Questions:
         await self.change(give).wait()
         self._listeners.wake(question_id)
 
-    def change(self, function: Callable[[Database], Result]) -> Acknowledgement[Result]:
+    def change(
+        self,
+        function: Callable[Concatenate[Database, Given], Result],
+        *args: Given.args,
+        **keywords: Given.kwargs,
+    ) -> Acknowledgement[Result]:
         """Have the store's thread call a function with the database, in a transaction."""
-        return self._thread.transact(function)
+        return self._thread.transact(function, *args, **keywords)
 
     async def poll(self, question_id: str, find: Callable[[], Awaitable[Result | None]]) -> Result:
         """Wait until there is something in the store."""
@@ -204,16 +209,16 @@ class StoredAnswers:
         """Wait for the first vote after a number that has not counted yet."""
 
         async def find() -> GivenVote | None:
-            return await self._change(partial(question_table.next_vote, after=after))
+            return await self._change(question_table.next_vote, after=after)
 
         return await self._questions.poll(self._id, find)
 
     def note_counted(self, number: int) -> None:
         """Note that votes have counted; see `journal_ports.GivenAnswers`."""
-        self._questions.change(partial(question_table.note_counted, question_id=self._id, number=number))
+        self._questions.change(question_table.note_counted, question_id=self._id, number=number)
 
-    async def _change(self, function: Callable[..., Result]) -> Result:
-        return await self._questions.change(partial(function, question_id=self._id)).wait()
+    async def _change(self, function: Callable[..., Result], **keywords: object) -> Result:
+        return await self._questions.change(function, question_id=self._id, **keywords).wait()
 
 
 class StorePeople:

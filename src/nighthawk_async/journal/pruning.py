@@ -2,8 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
-from functools import partial
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -73,17 +72,18 @@ def prune_runs(
     if is_trial:
         pruned = due + begun
         for run_id in pruned:
-            counted = thread.perform(partial(_count, thread, run_id)).wait_in_thread()
+            counted = thread.perform(_count, thread, run_id).wait_in_thread()
             counts = {table: counts[table] + count for table, count in counted.items()}
         return _report(pruned, counts, 0, releases_space)
     for run_id in due:
-        if thread.perform(partial(_mark, thread, run_id, statuses)).wait_in_thread():
+        if thread.perform(_mark, thread, run_id, statuses).wait_in_thread():
             pruned.append(run_id)
     pruned += begun  # by a process that was killed
     for run_id in pruned:
         for table, columns, condition in _DELETED:
-            delete = partial(_delete, thread, table, columns, condition, run_id)
-            while count := thread.perform(delete).wait_in_thread():
+            while count := thread.perform(
+                _delete, thread, table, columns, condition, run_id
+            ).wait_in_thread():
                 counts[table] += count
     blobs = delete_blobs(thread)
     while thread.perform(lambda: thread.opened().release_space()).wait_in_thread():
@@ -101,8 +101,7 @@ def delete_blobs(thread: StoreThread) -> int:
     blobs = 0
     last: bytes | None = b""
     while last is not None:
-        function = partial(_delete_blobs, thread, last)
-        count, last = thread.perform(function).wait_in_thread()
+        count, last = thread.perform(_delete_blobs, thread, last).wait_in_thread()
         blobs += count
     return blobs
 
@@ -165,5 +164,5 @@ def _count(thread: StoreThread, run_id: str) -> dict[str, int]:
     counts: dict[str, int] = {}
     for table, _, condition in _DELETED:
         rows = thread.opened().query(f"SELECT count(*) FROM {table} WHERE {condition}", run_id)
-        counts[table] = cast("Sequence[tuple[int]]", rows)[0][0]
+        counts[table] = rows[0][0]
     return counts

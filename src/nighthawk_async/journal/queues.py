@@ -5,13 +5,14 @@ import uuid
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
 from datetime import datetime, timedelta
-from typing import Any, TypeVar, cast
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import anyio
 from msgspec import Struct
 
 from ..errors import NighthawkError
 from ..parallel.event_loop import LoopEvent
+from ..types.json import is_number
 from . import queue_table, schedule_table
 from .active_replay import is_replaying
 from .cron_times import latest_time, next_time
@@ -30,6 +31,7 @@ from .store_thread import StoreThread
 from .values import ValueRules
 
 Result = TypeVar("Result")
+Given = ParamSpec("Given")
 
 _MOST_PRIORITY = 2**31 - 1
 
@@ -82,14 +84,24 @@ class Queues:
         """Call a function that only reads in the thread of the store."""
         return await self._thread.perform(lambda: function(self._thread.opened())).wait()
 
-    async def transact(self, function: Callable[[Database], Result]) -> Result:
+    async def transact(
+        self,
+        function: Callable[Concatenate[Database, Given], Result],
+        *args: Given.args,
+        **keywords: Given.kwargs,
+    ) -> Result:
         """Call a function in the thread of the store, within a transaction."""
-        return await self._thread.transact(function).wait()
+        return await self._thread.transact(function, *args, **keywords).wait()
 
-    async def transact_shielded(self, function: Callable[[Database], Result]) -> Result:
+    async def transact_shielded(
+        self,
+        function: Callable[Concatenate[Database, Given], Result],
+        *args: Given.args,
+        **keywords: Given.kwargs,
+    ) -> Result:
         """The same to its end, also where the caller is cancelled: what was claimed has to be given back."""
         with anyio.CancelScope(shield=True):
-            return await self.transact(function)
+            return await self.transact(function, *args, **keywords)
         raise AssertionError("a shielded scope is not cancelled")
 
     def listening(self, queue: str) -> AbstractContextManager[LoopEvent]:
@@ -336,7 +348,7 @@ def _due(delay: float | timedelta | None, at: datetime | None) -> tuple[float, f
             raise NighthawkError(f"at is a datetime with a time zone, not {at!r}")
         return 0.0, at.timestamp()
     seconds = delay.total_seconds() if isinstance(delay, timedelta) else delay or 0.0
-    if isinstance(cast("object", seconds), bool) or not isinstance(cast("object", seconds), int | float):
+    if not is_number(seconds):
         raise NighthawkError(f"delay is a number of seconds or a timedelta, not {delay!r}")
     if not 0 <= seconds < float("inf"):
         raise NighthawkError(f"delay is a time of at least 0 seconds, not {seconds:g}")

@@ -14,6 +14,7 @@ from msgspec import Struct
 from pydantic import ValidationError
 from pydantic_core import PydanticCustomError, core_schema
 
+from ..types.json import is_json_object
 from .errors import JournalValueError
 from .open_errors import unmarked
 from .registered_types import is_registered
@@ -291,9 +292,9 @@ def _loaded_validation_error(parts: Any) -> ValidationError:
 
 
 def _loaded_context(value: Any) -> object:
-    if not isinstance(value, dict) or _ERROR not in value:
-        return cast("object", value)
-    is_assertion, text = cast("Any", value)[_ERROR]
+    if not is_json_object(value) or _ERROR not in value:
+        return value
+    is_assertion, text = value[_ERROR]
     return AssertionError(text) if is_assertion else ValueError(text)
 
 

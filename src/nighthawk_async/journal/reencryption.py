@@ -1,7 +1,6 @@
 """Writes the bodies of a store anew, with its active key and its audit key."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -104,16 +103,15 @@ def reencrypt_runs(thread: StoreThread) -> int:
     """Write the bodies of all runs anew; see `JournalStore.reencrypt`."""
     runs = thread.perform(lambda: tables.read_runs(thread.opened())).wait_in_thread()
     for run in runs:
-        thread.perform(partial(_reencrypt_run, thread, run.run_id)).wait_in_thread()
-    thread.perform(partial(_trust_others, thread, trusts=True)).wait_in_thread()
+        thread.perform(_reencrypt_run, thread, run.run_id).wait_in_thread()
+    thread.perform(_trust_others, thread, trusts=True).wait_in_thread()
     try:
         for bodies in BODIES:
             last: tuple[object, ...] | None = ()
             while last is not None:
-                function = partial(_reencrypt_rows, thread, bodies, last)
-                last = thread.perform(function).wait_in_thread()
+                last = thread.perform(_reencrypt_rows, thread, bodies, last).wait_in_thread()
     finally:
-        thread.perform(partial(_trust_others, thread, trusts=False)).wait_in_thread()
+        thread.perform(_trust_others, thread, trusts=False).wait_in_thread()
     delete_blobs(thread)
     thread.transact(forget_other_keys).wait_in_thread()
     return len(runs)

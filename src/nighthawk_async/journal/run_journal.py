@@ -251,12 +251,12 @@ class RunJournal(QuestionRecorder):
             self._refuse_left(place, self._left_in(place))
         if place in self._asked or self._index.find(place, "answer") is not None:
             return
-        outcome, bindings = cast("tuple[object, Mapping[str, object]]", answer)
+        outcome, bindings = cast("tuple[Any, Mapping[str, object]]", answer)
         bodies = {
             name: self.encode_value(value, place=f"{place}, <:{name}>", declared=types.get(name))
             for name, value in bindings.items()
         }
-        values = {field.name: getattr(outcome, field.name) for field in fields(cast("Any", outcome))}
+        values = {field.name: getattr(outcome, field.name) for field in fields(outcome)}
         given = {name: value for name, value in values.items() if value is not UNSET}
         if converted:
             given[_CONVERTED] = list(converted)

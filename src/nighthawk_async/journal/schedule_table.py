@@ -4,7 +4,6 @@ Every function is part of a transaction of the caller.
 """
 
 from collections.abc import Sequence
-from typing import cast
 
 import msgspec
 from msgspec import Struct
@@ -149,8 +148,8 @@ def due_schedules(database: Database, queue: str) -> tuple[list[ScheduleRow], di
     return due, problems
 
 
-def _is_blob(stored: object) -> bool:
-    return cast("bytes", stored).startswith(BLOB_MARK)
+def _is_blob(stored: bytes) -> bool:
+    return stored.startswith(BLOB_MARK)
 
 
 def advance_schedule(database: Database, name: str, next_at: float) -> None:

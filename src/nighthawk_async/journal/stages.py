@@ -21,6 +21,7 @@ from ..policies.attempts.resilience import ExponentialWait, RetryPolicy
 from ..policies.budgets.policy import active_accounts
 from ..policies.budgets.request import charge_replayed
 from ..signatures import keep_names
+from ..types.json import is_whole_number
 from .carried_values import without_owner
 from .changed_arguments import WatchedCall, changed_error, closure_of, mutable_defaults
 from .effect_call import Effect, EffectCall, EndedCall
@@ -69,7 +70,7 @@ def stage(
     """
     if not name or any(character in name for character in "/[]()~#:"):
         raise NighthawkError(f"the name of a stage is not empty and contains none of '/[]()~#:': {name!r}")
-    if isinstance(retries, bool) or not isinstance(cast("object", retries), int) or retries < 0:
+    if not is_whole_number(retries) or retries < 0:
         raise NighthawkError(f"retries is a number that is not negative, not {retries!r}")
     if wait is not None and not wait >= 0:
         raise NighthawkError(f"wait is a number of seconds that is not negative, not {wait!r}")

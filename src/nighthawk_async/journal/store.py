@@ -277,9 +277,10 @@ class JournalStore(StoreQueues, StoreQuestions):
             raise NighthawkError(f"{target} exists already; a run is copied into a new file")
         records, redactor = self.records(run_id), Redactor(redact)
         with open(f"sqlite:///{quote(str(target))}") as copy:
-            write = partial(write_copy, row=row, records=records, redactor=redactor)
             try:
-                copy.thread.perform(lambda: write(copy.thread.opened())).wait_in_thread()
+                copy.thread.perform(
+                    lambda: write_copy(copy.thread.opened(), row=row, records=records, redactor=redactor)
+                ).wait_in_thread()
             except BaseException:
                 copy.close()
                 target.unlink(missing_ok=True)

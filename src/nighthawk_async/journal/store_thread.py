@@ -13,7 +13,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Literal, TypeAlias, TypeVar, cast
+from typing import Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar, cast
 
 from msgspec import Struct
 
@@ -28,6 +28,7 @@ from .records import Record
 from .tables import RunStatus
 
 Result = TypeVar("Result")
+Given = ParamSpec("Given")
 
 _MOST_BATCH = 1_000
 _CLOSE_SECONDS = 60.0
@@ -183,19 +184,26 @@ class StoreThread:
 
         return self.perform(end_run)
 
-    def perform(self, function: Callable[[], Result]) -> Acknowledgement[Result]:
+    def perform(
+        self, function: Callable[Given, Result], *args: Given.args, **keywords: Given.kwargs
+    ) -> Acknowledgement[Result]:
         """Have the thread call a function, which may use `opened`."""
         done: Acknowledgement[Result] = Acknowledgement()
-        self._put(_Task(function=function, done=done))
+        self._put(_Task(function=lambda: function(*args, **keywords), done=done))
         return done
 
-    def transact(self, function: Callable[[Database], Result]) -> Acknowledgement[Result]:
+    def transact(
+        self,
+        function: Callable[Concatenate[Database, Given], Result],
+        *args: Given.args,
+        **keywords: Given.kwargs,
+    ) -> Acknowledgement[Result]:
         """Have the thread call a function with the database, within a transaction."""
 
         def perform() -> Result:
             database = self.opened()
             with database.transaction():
-                return function(database)
+                return function(database, *args, **keywords)
 
         return self.perform(perform)
 

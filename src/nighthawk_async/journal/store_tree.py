@@ -3,8 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 import anyio
 import msgspec
@@ -36,6 +35,7 @@ _IS_OPEN = "status IN ('running', 'parked', 'stuck')"
 _NEWEST_FIRST = f"{_IS_OPEN} DESC, CASE WHEN {_IS_OPEN} THEN created_at ELSE updated_at END DESC, run_id DESC"
 
 Result = TypeVar("Result")
+Given = ParamSpec("Given")
 
 
 class LatestRuns(Struct, frozen=True, kw_only=True):
@@ -145,7 +145,7 @@ class StoreTree:
         questions: dict[str, list[QuestionRow]] = {}
         for question in self._store.questions():
             questions.setdefault(question.run_id, []).append(question)
-        latest = self._perform(partial(read_latest_runs, most=self._max_runs))
+        latest = self._perform(read_latest_runs, most=self._max_runs)
         shown = {row.run_id for row in latest.rows}
         for run_id in self._runs.keys() - shown:
             del self._runs[run_id]
@@ -177,15 +177,20 @@ class StoreTree:
 
     def _nodes_of(self, run: _ShownRun, row: RunRow) -> list[RestoredNode]:
         after = run.records[-1].seq if run.records and row.pruned_at is None else 0
-        read = partial(tables.read_records, run_id=row.run_id, after=after)
-        records = [*(run.records if after else ()), *self._perform(read)]
+        more = self._perform(tables.read_records, run_id=row.run_id, after=after)
+        records = [*(run.records if after else ()), *more]
         is_open = row.status in ("running", "parked")
         run.records = records if is_open else []
         return nodes_of(records, row, is_whole=True)
 
-    def _perform(self, read: Callable[[Database], Result]) -> Result:
+    def _perform(
+        self,
+        read: Callable[Concatenate[Database, Given], Result],
+        *args: Given.args,
+        **keywords: Given.kwargs,
+    ) -> Result:
         thread = self._store.thread
-        return thread.perform(lambda: read(thread.opened())).wait_in_thread()
+        return thread.perform(lambda: read(thread.opened(), *args, **keywords)).wait_in_thread()
 
 
 def _question_ids(run_id: str, records: Iterable[Record]) -> dict[str, str]:

@@ -7,7 +7,7 @@ all processes share.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -32,7 +32,7 @@ from .errors import JournalStoreError, RunInProgressError, RunPrunedError, RunTa
 from .holders import describe_holder, is_alive
 from .key_table import check_keys
 from .names import check_text
-from .records import Record, RecordKind
+from .records import Record
 
 LEASE_SECONDS = 30.0
 """The time after which a process that renews its lease no more has lost its run."""
@@ -270,7 +270,7 @@ def append_as_writer(
         raise RunTakenOverError(
             f"run {run_id!r} has ended or was taken over; its workers record nothing more."
         )
-    ((seconds, link, count),) = cast("Sequence[tuple[float, bytes | None, int]]", rows)
+    ((seconds, link, count),) = rows
     # A query of its own, which sees what was committed while the one before waited.
     ((last, is_admitted),) = database.query(
         "SELECT (SELECT max(seq) FROM records WHERE run_id = ?), "
@@ -448,13 +448,10 @@ def read_runs(database: Database, run_ids: Sequence[str] | None = None) -> list[
 
 
 def _read_runs(database: Database, condition: str, *parameters: object) -> list[RunRow]:
-    rows = cast(
-        "Sequence[tuple[str, RunStatus, int, float, float, str, float | None, float | None]]",
-        database.query(
-            "SELECT run_id, status, epoch, created_at, updated_at, error, wakes_at, pruned_at FROM runs "
-            f"{condition} ORDER BY created_at, run_id",
-            *parameters,
-        ),
+    rows = database.query(
+        "SELECT run_id, status, epoch, created_at, updated_at, error, wakes_at, pruned_at FROM runs "
+        f"{condition} ORDER BY created_at, run_id",
+        *parameters,
     )
     return [
         RunRow(
@@ -494,7 +491,7 @@ def _select_records(database: Database, run_id: str, condition: str, *parameters
         Record(
             seq=row[0],
             place=row[1],
-            kind=cast("RecordKind", row[2]),
+            kind=row[2],
             epoch=row[3],
             at=row[4],
             body=load_body(database, row[5], "records", run_id, *row[:3]),

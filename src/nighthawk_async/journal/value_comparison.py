@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import msgspec
 
+from ..prompt.plain_text import class_of
 from .registered_types import registered
 from .value_leaves import LEAVES, SCALARS, SEQUENCES
 from .value_shapes import slots_of
@@ -36,7 +37,7 @@ class Comparison:
 
     def is_same(self, value: Any, other: Any) -> bool:
         """Whether two values are the same."""
-        kind = cast("type[Any]", type(value))
+        kind = class_of(value)
         if type(other) is not kind:
             return False
         if kind in _EXACT:

@@ -8,9 +8,10 @@ are met, so that an object that a value holds twice is stored once.
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from types import NoneType
-from typing import Any, cast
+from typing import Any
 
 from ..pickling import PicklableError
+from ..prompt.plain_text import class_of
 from .errors import JournalValueError
 from .registered_types import registered, registered_names
 from .value_leaves import LEAF_OF_TAG, LEAVES, SCALARS, SEQUENCE_OF_TAG, SEQUENCES
@@ -80,7 +81,7 @@ class FormWriter:
 
     def form(self, value: Any) -> object:
         """The form of a part of the value."""
-        kind = cast("type[Any]", type(value))
+        kind = class_of(value)
         if kind in SCALARS:
             return value
         if kind is int:
@@ -191,7 +192,7 @@ class FormReader:
 
     def value(self, form: Any) -> Any:
         """The value of a form."""
-        kind = cast("type[Any]", type(form))
+        kind = class_of(form)
         value = self.value
         if kind is list:
             number = self._enter()

@@ -19,6 +19,8 @@ from zoneinfo import ZoneInfo
 from msgspec import UNSET, Struct, UnsetType
 from pydantic_core import TzInfo
 
+from ..types.json import is_json_list
+
 SCALARS = frozenset({type(None), bool, str, bytes, float})
 """The types whose values are their own form; whole numbers are theirs up to 64 bits."""
 
@@ -102,8 +104,8 @@ def _moment_of(kind: type[datetime] | type[time], form: Any) -> datetime | time:
         return moment
     if isinstance(zone, str):
         return moment.replace(tzinfo=ZoneInfo(zone))
-    if isinstance(zone, list):
-        return moment.replace(tzinfo=_timezone_of(cast("list[Any]", zone)))
+    if is_json_list(zone):
+        return moment.replace(tzinfo=_timezone_of(zone))
     return moment.replace(tzinfo=TzInfo(zone))
 
 

@@ -13,7 +13,7 @@ from dataclasses import is_dataclass
 from enum import Enum, Flag
 from functools import cached_property
 from inspect import getattr_static
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 from pydantic import BaseModel, RootModel, Secret, SecretBytes, SecretStr, TypeAdapter
@@ -124,7 +124,7 @@ class AttributesShape(Shape):
 
     def parts(self, value: Any) -> Parts:
         """Take an object apart."""
-        held = cast("dict[str, object]", getattr(value, "__dict__", {}))
+        held: dict[str, object] = getattr(value, "__dict__", {})
         fields = {name: each for name, each in held.items() if not self._is_derived(name)}
         for name in self._slots:
             if hasattr(value, name):
@@ -155,7 +155,7 @@ class StructShape(Shape):
     def parts(self, value: Any) -> Parts:
         """Take a struct apart."""
         fields = {name: getattr(value, name) for name in self.kind.__struct_fields__}
-        more = cast("dict[str, object]", getattr(value, "__dict__", {}))
+        more: dict[str, object] = getattr(value, "__dict__", {})
         return {**fields, **{name: each for name, each in more.items() if not is_cached(self.kind, name)}}, {}
 
     def build(self, fields: dict[str, Any], rest: Mapping[str, Any]) -> object:
@@ -202,7 +202,7 @@ class EnumShape(Shape):
 
     def parts(self, value: Any) -> Parts:
         """Name a member."""
-        member = cast("Enum", value)
+        member: Enum = value
         if member.name in self.kind.__members__:
             return {}, {"name": member.name}
         return {}, {"value": member.value}
@@ -310,7 +310,7 @@ def slots_of(kind: type[Any]) -> tuple[str, ...]:
     found: list[str] = []
     for each in kind.__mro__:
         slots: Any = vars(each).get("__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else cast("Iterable[str]", slots):
+        for name in (slots,) if isinstance(slots, str) else slots:
             if name not in ("__dict__", "__weakref__"):
                 is_private = name.startswith("__") and not name.endswith("__")
                 found.append(f"_{each.__name__.lstrip('_')}{name}" if is_private else name)

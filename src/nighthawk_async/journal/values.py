@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 from pydantic import TypeAdapter
 
+from ..types.json import is_json_object
 from ..values.canonical_forms import forget_identities, keep_identity
 from .errors import JournalValueError
 from .registered_types import RegisteredType, registered, registered_names
@@ -206,15 +207,14 @@ def decode_value(body: bytes, *, place: str, declared: object = None) -> Any:
     """
     form = msgspec.msgpack.decode(body)
     try:
-        if not isinstance(form, dict):
+        if not is_json_object(form):
             return FormReader(place).value(form)
-        header = cast("dict[str, Any]", form)
-        if header.get(TAG) == DECLARED:
-            return _validated(FormReader(place).value(header["of"]), declared)
-        if header.get(TAG) != TYPED:
-            return FormReader(place).value(header)
-        reader = FormReader(place, header["types"], known_types(declared), is_shared=header["shared"])
-        value = reader.value(header["of"])
+        if form.get(TAG) == DECLARED:
+            return _validated(FormReader(place).value(form["of"]), declared)
+        if form.get(TAG) != TYPED:
+            return FormReader(place).value(form)
+        reader = FormReader(place, form["types"], known_types(declared), is_shared=form["shared"])
+        value = reader.value(form["of"])
         return value if reader.is_whole else _validated(value, declared)
     except JournalValueError:
         raise
@@ -227,7 +227,7 @@ def decode_value(body: bytes, *, place: str, declared: object = None) -> Any:
 def is_declared(body: bytes) -> bool:
     """Whether a stored value has classes of the program in it, so that only its declared type reads it."""
     form = msgspec.msgpack.decode(body)
-    header = cast("dict[str, Any]", form) if isinstance(form, dict) else {}
+    header = form if is_json_object(form) else {}
     return header.get(TAG) == DECLARED or (header.get(TAG) == TYPED and bool(header["types"]))
 
 
@@ -256,8 +256,8 @@ def _is_plain(value: object) -> bool:
     kind = type(value)
     if kind in SCALARS:
         return True
-    if kind is int:
-        return -MAX_INTEGER <= cast("int", value) < MAX_INTEGER
+    if type(value) is int:
+        return -MAX_INTEGER <= value < MAX_INTEGER
     if kind is not list and kind is not dict:
         return False
     met = {id(value)}

@@ -5,7 +5,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import anyio
@@ -280,7 +280,7 @@ class Worker:
         pause = _FIRST_STORE_PAUSE_SECONDS
         while True:
             try:
-                kind = await self._queues.transact_shielded(partial(settle, entry=entry, end=end))
+                kind = await self._queues.transact_shielded(settle, entry=entry, end=end)
             except JournalStoreError as error:
                 self._note_store_error(error)
                 await anyio.sleep(pause)
@@ -301,7 +301,7 @@ class Worker:
         if entry.run_id not in self._claims:
             return
         try:
-            kind = await self._queues.transact_shielded(partial(settle, entry=entry, end=end))
+            kind = await self._queues.transact_shielded(settle, entry=entry, end=end)
         except JournalStoreError as error:
             self._note_store_error(error)
         else:
@@ -324,11 +324,7 @@ class Worker:
             if not claimed:
                 continue
             try:
-                await self._queues.transact(
-                    lambda database, claimed=claimed: queue_claims.renew_claims(
-                        database, claimed, tables.LEASE_SECONDS
-                    )
-                )
+                await self._queues.transact(queue_claims.renew_claims, claimed, tables.LEASE_SECONDS)
             except JournalStoreError as error:
                 self._note_store_error(error)
 

@@ -1,11 +1,7 @@
 """The processes that append to a life of a run beside its own, as the process of the run sees them."""
 
-from collections.abc import Callable
-from functools import partial
-
 from . import tables, writer_table
 from .acknowledgement import Acknowledgement
-from .database import Database
 from .errors import JournalError
 from .records import Record
 from .store_thread import StoreThread
@@ -33,8 +29,8 @@ class Writers:
         """Let a writer append to the life. Returns the acknowledgement that it may."""
         admitted = self._admitted.get(writer)
         if admitted is None:
-            admitted = self._transact(
-                partial(writer_table.admit_writer, run_id=self._run_id, epoch=self._epoch, writer=writer)
+            admitted = self._thread.transact(
+                writer_table.admit_writer, run_id=self._run_id, epoch=self._epoch, writer=writer
             )
             self._admitted[writer] = admitted
         return admitted
@@ -42,16 +38,12 @@ class Writers:
     def dismiss(self, writer: str) -> None:
         """Take nothing more from a writer, from before whatever this process records next."""
         if self._admitted.pop(writer, None) is not None:
-            self._transact(partial(writer_table.dismiss_writer, run_id=self._run_id, writer=writer))
+            self._thread.transact(writer_table.dismiss_writer, run_id=self._run_id, writer=writer)
 
     def find_records(self, place: str) -> Acknowledgement[list[Record]]:
         """Read what was recorded in a place in this life, by whomever."""
-        find = partial(tables.read_part, run_id=self._run_id, epoch=self._epoch, place=place)
-        return self._thread.transact(find)
+        return self._thread.transact(tables.read_part, run_id=self._run_id, epoch=self._epoch, place=place)
 
     def lose_life(self, error: JournalError) -> None:
         """Let this life record nothing more, because a writer could not record what belongs to it."""
         self._thread.lose(self._run_id, self._epoch, error)
-
-    def _transact(self, function: Callable[[Database], None]) -> Acknowledgement[None]:
-        return self._thread.transact(function)

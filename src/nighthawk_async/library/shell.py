@@ -86,8 +86,8 @@ class Shell:
         program, root = shell_program(), str(self.root)
         repositories = None
         if self.writable:
-            find = partial(Repositories.find, root, hidden_below(self.root))
-            repositories = await anyio.to_thread.run_sync(find)
+            hidden = hidden_below(self.root)
+            repositories = await anyio.to_thread.run_sync(Repositories.find, root, hidden)
         with filtered_system_calls() as filter_descriptor:
             scratch = make_scratch()
             command = confined_command(

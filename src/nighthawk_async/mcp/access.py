@@ -198,7 +198,7 @@ async def _pages(
 
 async def _session_of(server: ConnectedServer | Server) -> "Session":
     if isinstance(server, ConnectedServer):
-        return cast("Session", getattr(type(server), "_session"))  # noqa: B009
+        return getattr(type(server), "_session")  # noqa: B009
     if not isinstance(cast("object", server), Server):
         raise McpError(
             f"{server!r} is no server: give the object of `servers=`, or of nighthawk_async.mcp.connect"

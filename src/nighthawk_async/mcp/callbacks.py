@@ -10,6 +10,7 @@ from mcp_types import INTERNAL_ERROR, ErrorData
 
 from ..errors import HumanError, NighthawkError, NoHumanError
 from ..policies.people.questions import ask_user
+from ..types.json import is_json_object
 from ..values.error_text import describe_error
 from .description import ServerDescription
 from .in_flight import CallsInFlight
@@ -61,9 +62,9 @@ class Callbacks:
         if form is None:
             return _decided(await _answer_of(f"{asked} (yes or no)", bool))
         answer = await _answer_of(f"{asked} (null to decline)", cast("Any", form) | None)
-        if not isinstance(answer, dict):
+        if not is_json_object(answer):
             return _decided(answer)
-        return protocol.ElicitResult(action="accept", content=checked_data(cast("dict[str, Any]", answer)))
+        return protocol.ElicitResult(action="accept", content=checked_data(answer))
 
     async def ask_to_visit(self, params: protocol.ElicitRequestURLParams) -> protocol.ElicitResult:
         """Ask a person to open an address."""

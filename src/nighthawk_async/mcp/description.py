@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from ..actors.errors import check_seconds
 from ..errors import NighthawkError
 from ..suggestions import did_you_mean
+from ..types.json import is_text
 
 
 class ServerArguments(TypedDict, total=False):
@@ -150,7 +151,7 @@ def checked_options(default_name: str, given: ServerArguments) -> ServerOptions:
         if each not in ServerArguments.__annotations__:
             hint = did_you_mean(each, ServerArguments.__annotations__)
             raise NighthawkError(f"Server {name!r}: there is no option {each!r}.{hint}")
-    if not isinstance(cast("object", name), str) or not name:
+    if not is_text(name) or not name:
         raise NighthawkError(f"The name of a server is a text that is not empty, not {name!r}.")
     try:
         check_seconds("connect_timeout", given.get("connect_timeout", 0))

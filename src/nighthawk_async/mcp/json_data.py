@@ -11,6 +11,7 @@ import msgspec
 from pydantic import TypeAdapter
 
 from ..pickling import PicklableError
+from ..types.json import is_json_list, is_json_object, is_list_or_tuple, is_mapping
 
 Path: TypeAlias = tuple[str | int, ...]
 
@@ -63,8 +64,8 @@ def _check_finite(value: object, seen: set[int]) -> None:
     if isinstance(value, str | bytes | bytearray) or id(value) in seen:
         return
     seen.add(id(value))
-    if isinstance(value, Mapping):
-        inner: list[object] = list(cast("Mapping[object, object]", value).values())
+    if is_mapping(value):
+        inner: list[object] = list(value.values())
     elif isinstance(value, Collection):
         inner = list(cast("Collection[object]", value))
     else:
@@ -86,18 +87,16 @@ def _checked(given: Any, data: Any, path: Path, *, are_texts: bool) -> Any:
     """Return data; what it was before JSON shows whether something was lost."""
     if isinstance(given, Enum):
         given = given.value
+    if is_json_object(data):
+        return _checked_dict(given, data, path, are_texts=are_texts)
+    if is_json_list(data):
+        return [
+            item
+            if type(item) is int or (type(item) is float and math.isfinite(item))
+            else _checked(each, item, (*path, at), are_texts=are_texts)
+            for at, (each, item) in enumerate(zip(_items(given, data), data, strict=True))
+        ]
     match data:
-        case dict():
-            return _checked_dict(given, cast("dict[str, Any]", data), path, are_texts=are_texts)
-        case list():
-            items = cast("list[Any]", data)
-            before = _items(given, items)
-            return [
-                item
-                if type(item) is int or (type(item) is float and math.isfinite(item))
-                else _checked(each, item, (*path, at), are_texts=are_texts)
-                for at, (each, item) in enumerate(zip(before, items, strict=True))
-            ]
         case str():
             _check_text(data, path)
             return data
@@ -113,7 +112,7 @@ def _checked(given: Any, data: Any, path: Path, *, are_texts: bool) -> Any:
 
 
 def _checked_dict(given: Any, data: dict[str, Any], path: Path, *, are_texts: bool) -> dict[str, Any]:
-    before: Mapping[Any, Any] = cast("Mapping[Any, Any]", given) if isinstance(given, Mapping) else data
+    before: Mapping[Any, Any] = given if is_mapping(given) else data
     if len(before) > len(data) and before is not data:
         raise NoJsonError("two of its keys are the same text in JSON", path)
     if len(before) < len(data):
@@ -133,7 +132,7 @@ def _items(given: Any, data: list[Any]) -> list[Any]:
         lost = [each for each in cast("AbstractSet[Any]", given) if isinstance(each, float)]
         number = next((each for each in lost if not math.isfinite(each)), None)
         return data if number is None else [number if each is None else each for each in data]
-    items: list[Any] = list(cast("list[Any]", given)) if isinstance(given, list | tuple) else data
+    items: list[Any] = list(given) if is_list_or_tuple(given) else data
     return items if len(items) == len(data) else data
 
 
@@ -153,16 +152,11 @@ def characters(text: str) -> str:
 
 def with_characters(data: Any) -> Any:
     """Return JSON data with question marks for lone surrogates in its texts and keys."""
-    match data:
-        case str():
-            return characters(data)
-        case dict():
-            items = cast("dict[str, Any]", data).items()
-            return {characters(key): with_characters(each) for key, each in items}
-        case list():
-            return [with_characters(each) for each in cast("list[Any]", data)]
-        case _:
-            return data
+    if isinstance(data, str):
+        return characters(data)
+    if is_json_object(data):
+        return {characters(key): with_characters(each) for key, each in data.items()}
+    return [with_characters(each) for each in data] if is_json_list(data) else data
 
 
 def fields_of(value: object) -> object:
@@ -179,8 +173,8 @@ def fields_of(value: object) -> object:
         return tag | {name: each for name, each in named.items() if each is not msgspec.UNSET}
     if "__attrs_attrs__" in vars(kind):
         return {each.alias: getattr(value, each.name) for each in kind.__attrs_attrs__}
-    if isinstance(value, Mapping):
-        return dict(cast("Mapping[object, object]", value))
+    if is_mapping(value):
+        return dict(value)
     if isinstance(value, Sequence) and not isinstance(value, memoryview):
         return list(cast("Sequence[object]", value))
     raise TypeError(f"{kind.__qualname__} is no type of JSON")

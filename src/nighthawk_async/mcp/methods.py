@@ -9,10 +9,10 @@ import textwrap
 import unicodedata
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from types import FunctionType
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from ..kernel.tools import EFFECT_MARK
+from ..types.json import is_json_mapping
 from .schema_types import SchemaTypes, allows_null
 from .tool_facts import ToolFacts
 
@@ -98,11 +98,10 @@ def parameters_of(tool: ToolFacts) -> list[Parameter]:
 
 
 def _default_of(schema: object, annotation: object) -> object:
-    has_default = isinstance(schema, Mapping) and "default" in schema
-    default = cast("Mapping[str, object]", schema)["default"] if has_default else None
-    if type(default) not in _PLAIN:
-        return None
-    return NOT_GIVEN if not has_default and annotation is not Any and allows_null(annotation) else default
+    if not is_json_mapping(schema) or "default" not in schema:
+        return NOT_GIVEN if annotation is not Any and allows_null(annotation) else None
+    default = schema["default"]
+    return default if type(default) in _PLAIN else None
 
 
 def _python_name(name: str, taken: set[str]) -> str:
@@ -160,7 +159,7 @@ def _method(server_class: type, tool: ToolFacts, invoke: Invoke) -> Any:
     )
     names: dict[str, Any] = {"_invoke": invoke, "_tool": tool, "_given": given, "__name__": __package__}
     exec(compile("\n".join(lines), f"<tool {tool.python_name}>", "exec"), names)
-    function: Any = cast("FunctionType", names[tool.python_name])
+    function = names[tool.python_name]
     function.__defaults__ = tuple(each.default for each in parameters if not each.is_required)
     function.__annotations__ = _annotations(tool, parameters)
     function.__qualname__ = f"{server_class.__qualname__}.{tool.python_name}"
@@ -181,9 +180,7 @@ def _docstring(tool: ToolFacts, parameters: Sequence[Parameter]) -> str:
     described: list[str] = []
     for each in parameters:
         schema = tool.properties[each.own_name]
-        text: object = (
-            cast("Mapping[str, object]", schema).get("description") if isinstance(schema, Mapping) else ""
-        )
+        text: object = schema.get("description") if is_json_mapping(schema) else ""
         if isinstance(text, str) and text:
             described.append(f"{each.name}: {' '.join(text.split())}")
     if not described:

@@ -9,7 +9,7 @@ import logging
 import math
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import anyio
 import anyio.lowlevel
@@ -19,6 +19,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import INVALID_REQUEST, ErrorData, JSONRPCError, JSONRPCMessage, jsonrpc_message_adapter
 
 from ..line_process import GONE, LineProcess, text_of
+from ..types.json import is_json_object
 from .description import StdioDescription
 from .json_data import with_characters
 
@@ -144,7 +145,7 @@ def _refusal(data: object) -> JSONRPCError:
     Raises:
         ValueError: The data is no answer.
     """
-    given = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+    given = data if is_json_object(data) else {}
     if not isinstance(given.get("id"), int | str) or not given.keys() & {"result", "error"}:
         raise ValueError("it is no message")
     text = f"its answer is no message of the protocol: {json.dumps(given)[:_MAX_QUOTED_CHARACTERS]}"

@@ -8,12 +8,13 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from threading import local
-from typing import Any, cast
+from typing import Any
 
 from mcp_types import CallToolResult
 
 from ..pickling import PicklableError
 from ..threads import call_in_thread
+from ..types.json import is_json_list
 
 _MAX_CHECKS_AT_ONCE = 5_000
 """The number of keywords that are checked on the event loop; results with more are checked in a thread."""
@@ -82,7 +83,7 @@ def _module(name: str) -> Any:
 
 
 def _is_long(value: object) -> bool:
-    return isinstance(value, list) and len(cast("list[object]", value)) > _MAX_UNIQUE_ITEMS
+    return is_json_list(value) and len(value) > _MAX_UNIQUE_ITEMS
 
 
 def _counted(name: str, check: Callable[..., Any]) -> Callable[..., Any]:

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Meta
 
 from ..pickling import PicklableError
+from ..types.json import is_json_list, is_json_mapping, is_json_object
 from .schema_parts import LISTED, NAMED, SINGLE, parts_of, pointed_at
 
 MAX_CHARACTERS = 256 * 1024
@@ -54,10 +55,10 @@ def check_json(value: object) -> None:
 
 
 def _inner(value: object) -> Iterator[object]:
-    if isinstance(value, Mapping):
-        yield from cast("Mapping[str, object]", value).values()
-    elif isinstance(value, list):
-        yield from cast("list[object]", value)
+    if is_json_mapping(value):
+        yield from value.values()
+    elif is_json_list(value):
+        yield from value
 
 
 def checked_schema(schema: object, *, is_object: bool = True) -> dict[str, Any]:
@@ -70,12 +71,11 @@ def checked_schema(schema: object, *, is_object: bool = True) -> dict[str, Any]:
     Raises:
         BadSchemaError: It is no JSON Schema, or too large.
     """
-    if not isinstance(schema, dict):
+    if not is_json_object(schema):
         raise BadSchemaError("it is no object")
-    given = cast("dict[str, Any]", schema)
     if not is_object:
-        return _Schema(given).checked()
-    used = {"type": "object", **given}
+        return _Schema(schema).checked()
+    used = {"type": "object", **schema}
     if used["type"] != "object":
         raise BadSchemaError(f"its type is {_shown(used['type'])}, not 'object'")
     return _Schema(used).checked()
@@ -105,11 +105,11 @@ class _Schema:
         """Return a schema as it is used, with those inside."""
         if isinstance(schema, bool):
             return schema
-        if not isinstance(schema, dict):
+        if not is_json_object(schema):
             raise BadSchemaError(f"{_at(path)}{_shown(schema)} is no schema")
         if depth > _MAX_DEPTH:
             raise BadSchemaError(f"its schemas are nested more than {_MAX_DEPTH} deep")
-        given = _as_2020(cast("dict[str, Any]", schema))
+        given = _as_2020(schema)
         if (fault := _fault_of(given)) is not None:
             raise BadSchemaError(f"{_at(path)}{fault}")
         made = {
@@ -121,11 +121,9 @@ class _Schema:
 
     def _used_value(self, keyword: str, value: Any, path: str, depth: int) -> Any:
         if keyword in NAMED:
-            named = cast("dict[str, Any]", value)
-            return {name: self._used(each, f"{path}/{name}", depth) for name, each in named.items()}
+            return {name: self._used(each, f"{path}/{name}", depth) for name, each in value.items()}
         if keyword in LISTED:
-            listed = cast("list[Any]", value)
-            return [self._used(each, f"{path}/{at}", depth) for at, each in enumerate(listed)]
+            return [self._used(each, f"{path}/{at}", depth) for at, each in enumerate(value)]
         return self._used(value, path, depth) if keyword in SINGLE else value
 
     def resolved(self, reference: str) -> object:
@@ -136,14 +134,14 @@ class _Schema:
         """
         is_name = reference in self._anchors
         found = self._anchors[reference] if is_name else pointed_at(self._document, reference)
-        if not isinstance(found, dict | bool):
+        if isinstance(found, bool):
+            return found
+        if not is_json_object(found):
             raise BadSchemaError(f"'$ref' {_shown(reference)} refers to no schema in it")
-        if (
-            isinstance(found, dict) and id(cast("object", found)) not in self._made
-        ):  # nothing else says that it is one
-            self._made[id(cast("object", found))] = cast("object", found)
-            self._used(cast("object", found), f"/{reference}", 0)
-        return cast("object", found)
+        if id(found) not in self._made:  # nothing else says that it is one
+            self._made[id(found)] = found
+            self._used(found, f"/{reference}", 0)
+        return found
 
 
 _IN_PLACE = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas")
@@ -171,19 +169,18 @@ class _References:
         Raises:
             BadSchemaError: There are too many, or a reference is none.
         """
-        if not isinstance(schema, dict):
+        if not is_json_object(schema):
             return 1
-        given = cast("dict[str, Any]", schema)
-        key = id(given)
+        key = id(schema)
         if key in self._counts or key in self._open:
             return self._counts.get(key, 1)
-        self._check_end(given, 0)
+        self._check_end(schema, 0)
         if len(self._open) > _MAX_OPEN:
             raise BadSchemaError("its references are nested too deeply")
         self._open.add(key)
-        parts = list(parts_of(given))
+        parts = list(parts_of(schema))
         total = 1 + sum(self.count(each) for keyword, each in parts if keyword not in _DEFINITIONS)
-        total += sum(map(self.count, self._referenced(given)))
+        total += sum(map(self.count, self._referenced(schema)))
         self._open.remove(key)
         if total > _MAX_SCHEMAS:
             raise BadSchemaError(f"it has more than {_MAX_SCHEMAS:,} parts")
@@ -198,15 +195,14 @@ class _References:
 
     def _check_end(self, schema: object, depth: int) -> None:
         """Check that a schema does not refer to itself without going into its value."""
-        if not isinstance(schema, dict):
+        if not is_json_object(schema):
             return
-        given = cast("dict[str, Any]", schema)
-        key = id(given)
+        key = id(schema)
         if key not in self._endless:
             self._endless[key] = depth <= _MAX_OPEN
-            for each in (each for keyword, each in parts_of(given) if keyword in _IN_PLACE):
+            for each in (each for keyword, each in parts_of(schema) if keyword in _IN_PLACE):
                 self._check_end(each, depth + 1)
-            for each in self._referenced(given):
+            for each in self._referenced(schema):
                 self._check_end(each, depth + 1)
             self._endless[key] = depth > _MAX_OPEN
         if self._endless[key]:
@@ -219,8 +215,8 @@ def _anchors(schema: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         if keyword in schema:
             yield f"#{schema[keyword]}", schema
     for _, each in parts_of(schema):
-        if isinstance(each, dict):
-            yield from _anchors(cast("dict[str, Any]", each))
+        if is_json_object(each):
+            yield from _anchors(each)
 
 
 _NOT_USED = ("$vocabulary", "$recursiveAnchor")
@@ -246,7 +242,7 @@ def _as_2020(schema: Mapping[str, Any]) -> dict[str, Any]:
         if (others := used.pop("additionalItems", None)) is not None:
             used["items"] = others
     if isinstance(used.get("dependencies"), dict):
-        dependencies = cast("dict[str, object]", used.pop("dependencies"))
+        dependencies: dict[str, object] = used.pop("dependencies")
         names: dict[str, object] = {
             name: each for name, each in dependencies.items() if isinstance(each, list)
         }

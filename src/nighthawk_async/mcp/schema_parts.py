@@ -1,8 +1,10 @@
 """The schemas inside a JSON Schema: the keywords that hold them, and references to them."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from typing import Any
 from urllib.parse import unquote
+
+from ..types.json import is_json_list, is_json_mapping, is_json_object
 
 NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 """Keywords with schemas by name."""
@@ -20,10 +22,10 @@ def parts_of(schema: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for keyword, value in schema.items():
         if keyword in SINGLE:
             yield keyword, value
-        elif keyword in NAMED and isinstance(value, dict):
-            yield from ((keyword, each) for each in cast("dict[str, Any]", value).values())
-        elif keyword in LISTED and isinstance(value, list):
-            yield from ((keyword, each) for each in cast("list[Any]", value))
+        elif keyword in NAMED and is_json_object(value):
+            yield from ((keyword, each) for each in value.values())
+        elif keyword in LISTED and is_json_list(value):
+            yield from ((keyword, each) for each in value)
 
 
 def pointed_at(document: Mapping[str, Any], reference: str) -> object:
@@ -35,11 +37,10 @@ def pointed_at(document: Mapping[str, Any], reference: str) -> object:
         return None
     for part in reference.removeprefix("#/").split("/"):
         name = part.replace("~1", "/").replace("~0", "~")
-        if isinstance(found, Mapping):
-            named = cast("Mapping[str, object]", found)
-            found = named.get(name, named.get(unquote(name)))  # some write `%20`, as the standard has it
-        elif isinstance(found, list) and name.isdecimal() and len(name) < 6:
-            found = dict(enumerate(cast("list[object]", found))).get(int(name))
+        if is_json_mapping(found):
+            found = found.get(name, found.get(unquote(name)))  # some write `%20`, as the standard has it
+        elif is_json_list(found) and name.isdecimal() and len(name) < 6:
+            found = dict(enumerate(found)).get(int(name))
         else:
             return None
     return found

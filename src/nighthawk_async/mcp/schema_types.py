@@ -13,6 +13,8 @@ from annotated_types import Ge, Le, MaxLen, MinLen
 from pydantic import AfterValidator, AnyUrl, Field, TypeAdapter
 from typing_extensions import TypedDict  # which pydantic demands before Python 3.12
 
+from ..prompt.types import written_type
+from ..types.json import is_json_list, is_json_mapping, is_list_or_tuple
 from .schema_parts import pointed_at
 
 Schema: TypeAlias = Mapping[str, Any]
@@ -45,22 +47,21 @@ class SchemaTypes:
     def type_of(self, schema: object, depth: int = 0) -> object:
         """Return the type of a schema; `Any` where there is none."""
         self._seen += 1
-        if self._seen > _MAX_SCHEMAS or depth > _MAX_DEPTH or not isinstance(schema, Mapping):
+        if self._seen > _MAX_SCHEMAS or depth > _MAX_DEPTH or not is_json_mapping(schema):
             return Any
-        given = cast("Schema", schema)
-        if isinstance(reference := given.get("$ref"), str):
+        if isinstance(reference := schema.get("$ref"), str):
             return self.type_of(pointed_at(self._document, reference), depth + 1)
-        if "const" in given:
-            return _literal([given["const"]])
-        if isinstance(given.get("enum"), list):
-            return _literal(given["enum"])
+        if "const" in schema:
+            return _literal([schema["const"]])
+        if isinstance(schema.get("enum"), list):
+            return _literal(schema["enum"])
         for union in ("anyOf", "oneOf"):
-            if isinstance(given.get(union), list):
-                return _union([self.type_of(each, depth) for each in given[union]])
-        kinds = given.get("type")
-        if isinstance(kinds, list):
-            return _union([self._of_kind(kind, given, depth) for kind in cast("list[object]", kinds)])
-        return self._of_kind(kinds, given, depth)
+            if isinstance(schema.get(union), list):
+                return _union([self.type_of(each, depth) for each in schema[union]])
+        kinds = schema.get("type")
+        if is_json_list(kinds):
+            return _union([self._of_kind(kind, schema, depth) for kind in kinds])
+        return self._of_kind(kinds, schema, depth)
 
     def _of_kind(self, kind: object, schema: Schema, depth: int) -> object:
         if isinstance(kind, str) and kind in _SIMPLE:
@@ -74,26 +75,23 @@ class SchemaTypes:
 
     def _of_object(self, schema: Schema, depth: int) -> object:
         properties = schema.get("properties")
-        if not isinstance(properties, Mapping) or not properties:
+        if not is_json_mapping(properties) or not properties:
             value: Any = self.type_of(schema.get("additionalProperties"), depth + 1)
             return dict[str, value]
-        fields = cast("Schema", properties)
-        if len(fields) > _MAX_FIELDS or depth >= _MAX_DEPTH:
+        if len(properties) > _MAX_FIELDS or depth >= _MAX_DEPTH:
             return dict[str, Any]
         required = required_of(schema)
-        types = {name: self.type_of(each, depth + 1) for name, each in fields.items()}
+        types = {name: self.type_of(each, depth + 1) for name, each in properties.items()}
         return record_type(types, required)
 
 
-def record_type(types: Mapping[str, object], required: Sequence[str]) -> object:
+def record_type(types: Mapping[str, Any], required: Sequence[str]) -> object:
     """Return a `TypedDict`, whose name shows its fields: prompts write it wherever it is mentioned."""
-    from ..prompt.types import written_type
-
     shown = ", ".join(
         f"{name!r}{'' if name in required else '?'}: {written_type(each)}" for name, each in types.items()
     )
     fields: dict[str, Any] = {
-        name: each if name in required else NotRequired[cast("Any", each)] for name, each in types.items()
+        name: each if name in required else NotRequired[each] for name, each in types.items()
     }
     made: Any = cast("Any", TypedDict)(f"{{{shown}}}", fields)
     made.__module__ = "builtins"  # so that no module is written before the name
@@ -103,7 +101,7 @@ def record_type(types: Mapping[str, object], required: Sequence[str]) -> object:
 def required_of(schema: Schema) -> tuple[str, ...]:
     """The names of the required properties."""
     required = schema.get("required", ())
-    return tuple(map(str, cast("Sequence[object]", required))) if isinstance(required, list | tuple) else ()
+    return tuple(map(str, required)) if is_list_or_tuple(required) else ()
 
 
 def allows_null(annotation: object) -> bool:
@@ -125,8 +123,8 @@ def _union(types: Sequence[object]) -> object:
         return Any
     if distinct == [None]:
         return None
-    ordered = sorted(distinct, key=lambda each: each is None)
-    return reduce(lambda union, each: union | each, cast("list[Any]", ordered))
+    ordered: list[Any] = sorted(distinct, key=lambda each: each is None)
+    return reduce(lambda union, each: union | each, ordered)
 
 
 def form_type(schema: Schema) -> object | None:
@@ -138,18 +136,18 @@ def form_type(schema: Schema) -> object | None:
         schema: The JSON Schema: an object of texts, numbers, booleans and choices.
     """
     properties = schema.get("properties")
-    if not isinstance(properties, Mapping) or not properties:
+    if not is_json_mapping(properties) or not properties:
         return None
     required, types = required_of(schema), SchemaTypes(schema)
     fields: dict[str, Any] = {}
-    for name, each in cast("Mapping[str, object]", properties).items():
+    for name, each in properties.items():
         field = _field(each, types.type_of(each))
         fields[name] = field if name in required else NotRequired[field]
     return cast("Any", TypedDict)("Form", fields)
 
 
 def _field(schema: object, annotation: object) -> Any:
-    given: Schema = cast("Schema", schema) if isinstance(schema, Mapping) else {}
+    given: Schema = schema if is_json_mapping(schema) else {}
     metadata: list[object] = [make(given[name]) for name, make in _BOUNDS.items() if name in given]
     if (check := _FORMATS.get(str(given.get("format")))) is not None and annotation is str:
         metadata.append(AfterValidator(check))

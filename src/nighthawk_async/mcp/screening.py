@@ -16,6 +16,7 @@ from mcp_types.version import LATEST_HANDSHAKE_VERSION, MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from ..prompt.plain_text import single_line
+from ..types.json import is_json_list, is_json_object
 from .description import ServerDescription
 from .schema_faults import BadSchemaError, check_json, checked_schema
 
@@ -89,13 +90,13 @@ class Screen:
         self._log("its description of itself is used in parts", "; ".join(map(_text_of, faults)))
         if not self._faults(method, {**bare, "serverInfo": used.get("serverInfo")}):
             bare["serverInfo"] = used.get("serverInfo")
-        given: Any = used.get("capabilities")
+        given: object = used.get("capabilities")
+        offered: Mapping[str, object] = given if is_json_object(given) else {"tools": {}}
         capabilities: dict[str, Any] = {}
         for name in ("tools", "resources", "prompts", "logging", "completions"):
-            if name in given if isinstance(given, dict) else name == "tools":
-                value: Any = cast("dict[str, Any]", given)[name] if isinstance(given, dict) else {}
-                is_bad = self._faults(method, {**bare, "capabilities": {name: value}})
-                capabilities[name] = {} if is_bad else value
+            if name in offered:
+                is_bad = self._faults(method, {**bare, "capabilities": {name: offered[name]}})
+                capabilities[name] = {} if is_bad else offered[name]
         return {**bare, "capabilities": capabilities}
 
     def _without_bad_parts(
@@ -119,7 +120,7 @@ class Screen:
 
     async def _screened_list(self, result: dict[str, Any], key: str) -> dict[str, Any]:
         method, word, name_key = _LISTS[key]
-        entries = cast("list[Any]", result[key])
+        entries: list[Any] = result[key]
         result = self._without_bad_parts(method, {**result, key: []}, needed=[key])
         if self._faults(method, result):
             return {**result, key: entries}  # the package raises, and says what is bad
@@ -128,7 +129,7 @@ class Screen:
         bad = 0
         for entry in entries:
             await anyio.lowlevel.cancel_shielded_checkpoint()  # there may be thousands
-            name: object = cast("dict[str, object]", entry).get(name_key) if isinstance(entry, dict) else None
+            name: object = entry.get(name_key) if is_json_object(entry) else None
             if key == "tools" and isinstance(name, str) and not self._server.options.offers(name):
                 continue
             try:
@@ -163,9 +164,9 @@ class Screen:
         Raises:
             BadSchemaError: It cannot be used.
         """
-        if not isinstance(entry, dict):
+        if not is_json_object(entry):
             raise BadSchemaError("it is no object")
-        used = cast("dict[str, Any]", entry)
+        used = entry
         check_json(used)
         if key == "tools":
             used = self._used_tool(used, result)
@@ -205,11 +206,11 @@ class Screen:
             return result
         kept = {name: each for name, each in result.items() if each is not None or name == _STRUCTURED}
         given: Any = kept.get("content", [])
-        if not isinstance(given, list):
+        if not is_json_list(given):
             return result  # the package raises, and says so
         content: list[Any] = []
         bad = 0
-        for each in cast("list[Any]", given):
+        for each in given:
             await anyio.lowlevel.cancel_shielded_checkpoint()  # there may be thousands
             content.append(self._part(each))
             bad += content[-1] is not each
@@ -228,12 +229,11 @@ class Screen:
         """Return a part of a result, or a text in its place."""
         if self._is_part(part):
             return part
-        if isinstance(part, dict):
-            given = cast("dict[str, Any]", part)
-            bare = {name: each for name, each in given.items() if name not in _DECORATIONS}
+        if is_json_object(part):
+            bare = {name: each for name, each in part.items() if name not in _DECORATIONS}
             if self._is_part(bare):
                 return bare
-        kind: object = cast("dict[str, Any]", part).get("type") if isinstance(part, dict) else None
+        kind: object = part.get("type") if is_json_object(part) else None
         text = f"[a part of the kind {_shown(kind)}, which cannot be read]"
         return {"type": "text", "text": text}
 
@@ -242,10 +242,8 @@ class Screen:
         return self._is_readable("tools/call", result)
 
     def _message(self, message: Any) -> Any:
-        given = cast("dict[str, Any]", message) if isinstance(message, dict) else {}
-        return (
-            {**given, "content": self._part(given["content"])} if "content" in given else cast("Any", message)
-        )
+        given = message if is_json_object(message) else {}
+        return {**given, "content": self._part(given["content"])} if "content" in given else message
 
     def _is_readable(self, method: str, result: dict[str, Any]) -> bool:
         try:

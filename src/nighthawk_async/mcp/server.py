@@ -3,11 +3,12 @@
 import os
 from collections.abc import Mapping
 from pathlib import PurePath
-from typing import Unpack, cast
+from typing import Unpack
 from urllib.parse import urlsplit
 
 from ..errors import NighthawkError
 from ..kernel.tools import ToolSearch, ToolSet
+from ..types.json import is_text
 from .description import (
     HttpDescription,
     ServerArguments,
@@ -106,7 +107,7 @@ def stdio(
     texts = [os.fspath(each) for each in (command, *arguments)]
     variables = dict(env or {})
     for each in (*texts, *variables, *variables.values()):
-        if not isinstance(cast("object", each), str) or "\0" in each:
+        if not is_text(each) or "\0" in each:
             raise NighthawkError(f"The command, arguments and variables of a server are texts, not {each!r}.")
     if not texts[0]:
         raise NighthawkError("The command of a server must not be empty.")
@@ -142,7 +143,7 @@ def http(
     Raises:
         NighthawkError: An argument is invalid.
     """
-    parts = urlsplit(url) if isinstance(cast("object", url), str) else None
+    parts = urlsplit(url) if is_text(url) else None
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
         raise NighthawkError(f"The address of a server begins with http:// or https://, not {url!r}.")
     checked = checked_options(parts.hostname, options)
@@ -153,7 +154,7 @@ def _checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """Return the headers of every request. Errors quote no value: it may be a key."""
     for name, value in headers.items():
         for text, role in ((name, "name"), (value, "value")):
-            if not isinstance(cast("object", text), str):
+            if not is_text(text):
                 raise NighthawkError(
                     f"The {role} of the header {name!r} is a text, not {type(text).__name__}."
                 )

@@ -13,6 +13,7 @@ from ..errors import NighthawkError
 from ..kernel.run import Run
 from ..observe.tree import TaskTree
 from ..policies.budgets.budget import Budget
+from ..types.json import is_sequence, is_text
 from .package import check_package
 from .serving_http import ANY, LOOPBACK_HOSTS, HttpSettings, McpApplication
 from .serving_protocol import Description, ServedProtocol, checked_run, load_package
@@ -218,10 +219,9 @@ def _checked_token(token: object) -> str | None:
 
 
 def _checked_names(names: object, argument: str) -> tuple[str, ...]:
-    is_list = isinstance(names, Sequence) and not isinstance(names, str)
-    if not is_list or not all(isinstance(name, str) for name in cast("Sequence[object]", names)):
+    if isinstance(names, str) or not is_sequence(names) or not all(map(is_text, names)):
         raise NighthawkError(f"{argument} must be a list of texts, not {names!r}")
-    return tuple(cast("Sequence[str]", names))
+    return tuple(filter(is_text, names))
 
 
 async def serve_wire(protocol: ServedProtocol, wire: Wire) -> None:

@@ -4,7 +4,7 @@ A form of the protocol has fields of plain types. A type of answers that fits no
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 
@@ -90,7 +90,7 @@ def _json_schema_of(annotation: object) -> dict[str, Any]:
 
 def _field_of(schema: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the field of a plain type; None for another one. An optional field may be left empty."""
-    choices = cast("list[dict[str, Any]]", schema.get("anyOf") or [])
+    choices: list[dict[str, Any]] = schema.get("anyOf") or []
     if _is_optional(schema):
         (schema,) = [each for each in choices if each.get("type") != "null"]
     if "const" in schema:
@@ -116,7 +116,7 @@ def _choices_of(schema: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _is_optional(schema: Mapping[str, Any]) -> bool:
-    choices = cast("list[dict[str, Any]]", schema.get("anyOf") or [])
+    choices: list[dict[str, Any]] = schema.get("anyOf") or []
     return len(choices) == 2 and any(each.get("type") == "null" for each in choices)
 
 

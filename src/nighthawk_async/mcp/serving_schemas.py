@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from datetime import date, datetime, time
 from enum import Flag
 from importlib import import_module
-from typing import Any, cast
+from typing import Any
 
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, JsonSchemaWarningKind
@@ -19,6 +19,7 @@ from pydantic_core import core_schema
 
 from ..pickling import PicklableError
 from ..prompt.plain_text import single_line
+from ..types.json import is_json_list, is_json_object
 from ..values.validation import type_adapter
 from .json_data import fields_of, json_data
 from .schema_faults import checked_schema
@@ -62,7 +63,7 @@ class ObjectForm:
         schema = self._adapter.json_schema(
             by_alias=True, mode="serialization", schema_generator=_ResultSchema
         )
-        self.json_schema = cast("dict[str, Any]", strict_schema(_without_expressions(_with_root(schema))))
+        self.json_schema: dict[str, Any] = strict_schema(_without_expressions(_with_root(schema)))
         if self.json_schema.get("type") != "object":
             raise TypeError("the results are no JSON objects")
         checked_schema(self.json_schema)
@@ -192,15 +193,14 @@ def _without_expressions(schema: Any) -> Any:
 
 def _changed(schema: Any, keeps: Callable[[str, object], bool]) -> Any:
     """Return a schema with the keywords that are kept, here and inside."""
-    if not isinstance(schema, dict):
+    if not is_json_object(schema):
         return schema
     changed: dict[str, Any] = {}
-    for name, each in cast("dict[str, Any]", schema).items():
-        if name in NAMED and isinstance(each, dict):
-            named = cast("dict[str, Any]", each)
-            inner: object = {key: _changed(value, keeps) for key, value in named.items()}
-        elif name in LISTED and isinstance(each, list):
-            inner = [_changed(value, keeps) for value in cast("list[Any]", each)]
+    for name, each in schema.items():
+        if name in NAMED and is_json_object(each):
+            inner: object = {key: _changed(value, keeps) for key, value in each.items()}
+        elif name in LISTED and is_json_list(each):
+            inner = [_changed(value, keeps) for value in each]
         else:
             inner = _changed(each, keeps) if name in SINGLE else each
         if keeps(name, inner):

@@ -120,7 +120,7 @@ def made_tools(functions: Sequence[Callable[..., Any] | Served]) -> dict[str, Se
     Raises:
         ToolRegistrationError: A function cannot be served, two have the same name, or there are none.
     """
-    if isinstance(cast("object", functions), str) or not isinstance(cast("object", functions), Sequence):
+    if isinstance(functions, str) or not isinstance(cast("object", functions), Sequence):
         raise ToolRegistrationError(f"Functions to serve are given as a list, not {functions!r}.")
     tools: dict[str, ServedTool] = {}
     for each in functions:

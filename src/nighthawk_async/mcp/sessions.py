@@ -62,7 +62,7 @@ async def session_in_run(description: ServerDescription) -> "Session":
         )
     name = f"server {_NO_NAME.sub('_', description.name)}"
     opener = partial(open_session, description)
-    return cast("Session", await use_resource(keeper, description, name, opener, ends_last=True))
+    return await use_resource(keeper, description, name, opener, ends_last=True)
 
 
 def find_session(description: ServerDescription) -> "Session | None":

@@ -5,10 +5,10 @@ import json
 import keyword
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import cast
 
 from ..errors import ToolRegistrationError
 from ..kernel.tool_sets import valid_tool_name
+from ..types.json import is_json_mapping, is_json_object
 from .schema_types import Schema, required_of
 
 _WRAPPED = "result"
@@ -61,7 +61,7 @@ class ToolFacts:
     def properties(self) -> Schema:
         """The schemas of its arguments, by name."""
         properties = self.input_schema.get("properties")
-        return cast("Schema", properties) if isinstance(properties, Mapping) else {}
+        return properties if is_json_mapping(properties) else {}
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -72,17 +72,15 @@ class ToolFacts:
     def wrapped_schema(self) -> object | None:
         """The schema of the value that servers put into `{"result": …}`; None if they do not."""
         properties: object = None if self.output_schema is None else self.output_schema.get("properties")
-        if not isinstance(properties, Mapping):
+        if not is_json_mapping(properties):
             return None
-        fields = cast("Schema", properties)
-        return fields[_WRAPPED] if list(fields) == [_WRAPPED] else None
+        return properties[_WRAPPED] if list(properties) == [_WRAPPED] else None
 
     def unwrapped(self, structured: object) -> object:
         """Return a structured result as the value that it is."""
-        if self.wrapped_schema is None or not isinstance(structured, dict):
+        if self.wrapped_schema is None or not is_json_object(structured):
             return structured
-        fields = cast("dict[str, object]", structured)
-        return fields[_WRAPPED] if list(fields) == [_WRAPPED] else fields
+        return structured[_WRAPPED] if list(structured) == [_WRAPPED] else structured
 
 
 def check_method_names(server: str, tools: Sequence[ToolFacts]) -> None:

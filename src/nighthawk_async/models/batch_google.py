@@ -1,12 +1,13 @@
 """Batches of the Gemini API: `:batchGenerateContent` with the requests in it."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 from msgspec import Raw
 
 from ..errors import ModelProviderError
+from ..types.json import is_json_list, is_json_object
 from ..wire.json_text import as_object
 from ..wire.provider_errors import provider_message
 from .batch_protocol import (
@@ -132,10 +133,10 @@ def _state(answer: Mapping[str, Any]) -> str:
 def _inlined(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
     for place in (_metadata(answer).get("output"), answer.get("response")):
         responses: object = as_object(place).get("inlinedResponses")
-        if isinstance(responses, dict):
-            responses = as_object(cast("object", responses)).get("inlinedResponses")
-        if isinstance(responses, list):
-            return objects_of(cast("object", responses))
+        if is_json_object(responses):
+            responses = responses.get("inlinedResponses")
+        if is_json_list(responses):
+            return objects_of(responses)
     return []
 
 

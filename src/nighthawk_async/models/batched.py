@@ -9,7 +9,7 @@ from functools import partial
 from math import inf
 from time import perf_counter
 from types import TracebackType
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, NamedTuple, Self
 
 from ..catalog.providers import PROVIDERS
 from ..configuration import StepExecutorConfiguration, parse_model_id
@@ -212,7 +212,7 @@ class BatchedModel:
                 "`async with` on this event loop, or from synchronous functions in one that was entered with "
                 "`with`."
             )
-        return cast("Collector", await use_resource(keeper, self, f"batches of {self.name}", self._open))
+        return await use_resource(keeper, self, f"batches of {self.name}", self._open)
 
     def _open(self) -> AbstractAsyncContextManager[Collector]:
         return open_collector(

@@ -8,6 +8,7 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
+from .. import credentials
 from ..catalog.provider_facts import ProviderFacts
 from ..credentials.extras import is_installed
 from ..types.credentials import Credentials
@@ -47,13 +48,7 @@ def _environment() -> str:
 def _shared(name: str, arguments: tuple[tuple[str, str], ...], environment: str) -> Credentials:
     settings: dict[str, Any] = dict(arguments)
     if name == "aws":
-        from ..credentials.aws_signatures import aws
-
-        return aws(**settings)
+        return credentials.aws(**settings)
     if name == "azure":
-        from ..credentials.azure_tokens import azure
-
-        return azure(**settings)
-    from ..credentials.google_tokens import google
-
-    return google(**settings)
+        return credentials.azure(**settings)
+    return credentials.google(**settings)

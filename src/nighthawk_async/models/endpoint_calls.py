@@ -7,7 +7,7 @@ import copy
 from collections.abc import Mapping
 from dataclasses import replace
 from random import random
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 from urllib.parse import SplitResult
 
 import anyio
@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from ..catalog.providers import RetryRules
 from ..errors import ModelConnectionError, ModelError, ModelProtocolError, RequestTimeoutError
+from ..types.json import is_json_list
 from ..wire.json_text import NOT_JSON, as_object, decode_json
 from ..wire.provider_errors import status_error
 from .endpoint import Endpoint, name_error
@@ -213,7 +214,7 @@ def text_of(answer: Mapping[str, Any], name: str) -> str:
 
 def objects_of(value: object) -> list[dict[str, Any]]:
     """The JSON objects in a list; none if the value is no list."""
-    entries = cast("list[object]", value) if isinstance(value, list) else []
+    entries = value if is_json_list(value) else []
     return [as_object(entry) for entry in entries]
 
 

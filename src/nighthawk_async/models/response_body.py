@@ -8,7 +8,7 @@ would reach the request meanwhile.
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from functools import cached_property, partial
+from functools import cached_property
 from time import perf_counter
 from typing import TypeVar
 
@@ -124,9 +124,8 @@ async def in_thread(function: Callable[..., _Result], *arguments: object) -> _Re
         function: The function; it must own the data that it changes.
         arguments: Its arguments.
     """
-    return await anyio.to_thread.run_sync(
-        partial(function, *arguments), abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
-    )
+    limiter = anyio.CapacityLimiter(1)
+    return await anyio.to_thread.run_sync(function, *arguments, abandon_on_cancel=True, limiter=limiter)
 
 
 _MOST_BYTES_ON_THE_LOOP = 8 * 1024

@@ -1,11 +1,11 @@
 """Authentication of the attempts at a request, each just before it is sent."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, cast
 
 from ..credentials.errors import CredentialError, error_of_function
 from ..errors import ConfigurationError, ModelError, ModelStatusError
 from ..types.credentials import Credentials, RefreshableCredentials
+from ..types.json import is_mapping
 from .endpoint import Endpoint, check_header
 from .time_limits import TimeLimits
 
@@ -90,12 +90,12 @@ class RequestSigner:
         return type(self._credentials).__qualname__
 
     def _checked(self, headers: object) -> Mapping[str, str]:
-        if not isinstance(headers, Mapping):
+        if not is_mapping(headers):
             raise ConfigurationError(
                 f"The credential {self._name} must return a mapping of headers, not {type(headers).__name__}."
             )
         checked: dict[str, str] = {}
-        for name, value in cast("Mapping[Any, Any]", headers).items():
+        for name, value in headers.items():
             if not isinstance(name, str) or not isinstance(value, str):
                 raise ConfigurationError(f"The headers of the credential {self._name} must be texts.")
             check_header(name.strip(), value)

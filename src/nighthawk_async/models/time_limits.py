@@ -20,7 +20,7 @@ All other settings go into the request's body; `wire.transport_settings` lists t
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, fields
 from decimal import Decimal
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, TypeVar
 
 import anyio
 from pydantic import (
@@ -43,6 +43,7 @@ from ..errors import (
 )
 from ..suggestions import did_you_mean
 from ..types.credentials import Credentials
+from ..types.json import is_json_mapping
 from ..types.model import ModelCapabilities, ModelPrice
 
 
@@ -63,10 +64,9 @@ def overridden_capabilities(
         return capabilities
     _refuse_unknown(overrides, ModelCapabilities, "capability of a model")
     price: object = overrides.get("price")
-    while isinstance(price, Mapping):
-        prices = cast("Mapping[str, Any]", price)
-        _refuse_unknown(prices, ModelPrice, "price of a model")
-        price = prices.get("long_request")
+    while is_json_mapping(price):
+        _refuse_unknown(price, ModelPrice, "price of a model")
+        price = price.get("long_request")
     try:
         corrected = TypeAdapter(ModelCapabilities).validate_python({**asdict(capabilities), **overrides})
     except ValidationError as error:

@@ -8,12 +8,13 @@ bindings that its author wrote are in `blocks`.
 import keyword
 import re
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import cast
 
 from msgspec import Struct
 
 from ..errors import NaturalParseError
+from ..types.json import is_list_of_texts
 from ..types.outcomes import OUTCOME_KINDS, OutcomeKind
 
 _TOKEN = re.compile(
@@ -232,7 +233,7 @@ def _load_yaml(text: str) -> object:
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        return cast("object", yaml.load(text, Loader=loader))  # a safe loader either way
+        return yaml.load(text, Loader=loader)  # a safe loader either way
     except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError, RecursionError) as error:
         # PyYAML's constructors of scalars raise plain Python errors: `!!bool x`, `2001-99-99`.
         reason = " ".join(str(error).split())
@@ -253,11 +254,10 @@ def _denied_kinds(document: object) -> frozenset[OutcomeKind]:
     return frozenset(_outcome_kind(name) for name in _strings(mapping["deny"]))
 
 
-def _strings(value: object) -> list[str]:
-    names = cast("list[object]", value) if isinstance(value, list) else None
-    if names is None or not all(isinstance(name, str) for name in names):
+def _strings(value: object) -> Sequence[str]:
+    if not is_list_of_texts(value):
         raise ValueError("'deny' in the frontmatter must be a sequence of strings")
-    return cast("list[str]", names)
+    return value
 
 
 def _outcome_kind(name: str) -> OutcomeKind:

@@ -16,7 +16,7 @@ import linecache
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from types import CodeType, FunctionType
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 from msgspec import Struct
 
@@ -155,9 +155,9 @@ def _statements_below(node: ast.AST) -> Iterator[ast.AST]:
     """Yield statements, handlers and match cases directly below a node; expressions define no functions."""
     fields = vars(node)
     for name in ("body", "orelse", "finalbody", "handlers", "cases"):
-        children: object = fields.get(name)
+        children: list[ast.AST] | ast.AST | None = fields.get(name)
         if isinstance(children, list):
-            yield from cast("list[ast.AST]", children)
+            yield from children
 
 
 _FACTORY = "__nighthawk_factory__"

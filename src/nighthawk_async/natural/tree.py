@@ -16,8 +16,9 @@ All of them carry the location of the literal, so that tracebacks show the user'
 
 import ast
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
+from ..types.json import is_json_list
 from .blocks import ParsedLiteral
 
 Node = TypeVar("Node", bound=ast.AST)
@@ -40,8 +41,8 @@ def child_nodes(node: ast.AST) -> list[ast.AST]:
         value = fields.get(name)
         if isinstance(value, ast.AST):
             children.append(value)
-        elif isinstance(value, list):
-            children += [item for item in cast("list[object]", value) if isinstance(item, ast.AST)]
+        elif is_json_list(value):
+            children += [item for item in value if isinstance(item, ast.AST)]
     return children
 
 
@@ -129,7 +130,7 @@ def name_references(names: Iterable[str], origin: ast.stmt) -> list[ast.stmt]:
 
 def is_docstring(statement: ast.stmt) -> bool:
     """Whether a statement would be the docstring of a body that it begins."""
-    value = cast("object", getattr(statement, "value", None))
+    value: object = getattr(statement, "value", None)
     return (
         isinstance(statement, ast.Expr) and isinstance(value, ast.Constant) and isinstance(value.value, str)
     )

@@ -20,6 +20,7 @@ from ..prompt.plain_text import (
     clean_text,
     find_class_attribute,
     has_base,
+    is_string,
     single_line,
     type_name,
 )
@@ -141,8 +142,8 @@ def _words_of(error: BaseException, max_characters: int) -> str:
         if len(arguments) != 1:
             return _preview(arguments, max_characters) if arguments else ""
         (said,) = arguments
-        if has_base(type(said), str):
-            return _beginning(cast("str", said), max_characters)
+        if is_string(said):
+            return _beginning(said, max_characters)
         if not has_base(type(said), BaseException):
             return _preview(said, max_characters)
         error = cast("BaseException", said)  # for `raise RuntimeError(error)`, show the inner error's message

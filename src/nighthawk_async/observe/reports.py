@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from ..observation import NodeControl, NodeKind, NodeState, TranscriptKind
 from ..prompt.plain_text import clean_text, type_name
+from ..types.json import is_list_or_tuple
 from ..types.usage import Usage
 from .controls import HeldControl
 from .errors import NotControllableError
@@ -372,8 +373,8 @@ def encode_order(order: Order) -> bytes:
 def _without_surrogates(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode(errors="replace").decode()
-    if isinstance(value, list | tuple):
-        return [_without_surrogates(each) for each in cast("Iterable[object]", value)]
+    if is_list_or_tuple(value):
+        return [_without_surrogates(each) for each in value]
     if isinstance(value, dict):
         pairs = cast("dict[object, object]", value).items()
         return {_without_surrogates(name): _without_surrogates(each) for name, each in pairs}

@@ -8,11 +8,12 @@ returns an awaitable (a lambda around an `async def` function does), that is awa
 import inspect
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar
 
 from anyio import CapacityLimiter
 
 from ..threads import call_in_thread
+from ..types.json import is_number, is_whole_number
 from .errors import InvalidLimitError
 
 
@@ -22,8 +23,8 @@ def checked_max_concurrent(max_concurrent: object) -> int | None:
     Raises:
         InvalidLimitError: It is neither None nor a positive integer.
     """
-    if max_concurrent is None or (_is_number(max_concurrent, int) and cast("int", max_concurrent) > 0):
-        return cast("int | None", max_concurrent)
+    if max_concurrent is None or (is_whole_number(max_concurrent) and max_concurrent > 0):
+        return max_concurrent
     raise InvalidLimitError(f"max_concurrent is a positive integer or None, not {max_concurrent!r}")
 
 
@@ -37,15 +38,11 @@ def checked_seconds(seconds: object, *, what: str = "a deadline") -> float:
     Raises:
         InvalidLimitError: It is not a number, `nan`, or negative.
     """
-    if _is_number(seconds, int | float):
-        number = float(cast("float", seconds))
+    if is_number(seconds):
+        number = float(seconds)
         if number >= 0:  # false for `nan`
             return number
     raise InvalidLimitError(f"{what} is a number of seconds, at least 0, not {seconds!r}")
-
-
-def _is_number(value: object, kind: type | object) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool)  # pyright: ignore[reportArgumentType]
 
 
 Item = TypeVar("Item")
@@ -58,7 +55,7 @@ AnyFunction: TypeAlias = Callable[[Item], Awaitable[Result]] | Callable[[Item], 
 def is_async_callable(function: object) -> bool:
     """Whether calling certainly returns a coroutine, so that the call itself cannot block."""
     while isinstance(function, partial):
-        function = cast("object", function.func)
+        function = function.func
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
         inspect.getattr_static(type(function), "__call__", None)
     )

@@ -5,10 +5,11 @@ Kept light, because every natural function loads it.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Generic, TypeAlias, TypeVar, cast
+from typing import Generic, TypeAlias, TypeVar
 
 import anyio
 
+from ..causes import is_group, without
 from ..observation import NodeState
 from .errors import TaskCancelledError
 
@@ -27,11 +28,7 @@ def state_after(leaving: BaseException | None) -> NodeState:
 
 def without_cancellations(error: BaseException) -> BaseException | None:
     """Return an error without the backend's cancellations: the rest of a group, or None if empty."""
-    cancelled = anyio.get_cancelled_exc_class()
-    if isinstance(error, BaseExceptionGroup):
-        group = cast("BaseExceptionGroup[BaseException]", error)
-        return group.split(cancelled)[1]
-    return None if isinstance(error, cancelled) else error
+    return without(error, anyio.get_cancelled_exc_class())
 
 
 def errors_in(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
@@ -42,11 +39,8 @@ def errors_in(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
 
 def only_error(error: BaseException) -> BaseException:
     """Return the one error in a group that otherwise holds cancellations; any other error as it is."""
-    if isinstance(error, BaseExceptionGroup):
-        group = cast("BaseExceptionGroup[BaseException]", error)
-        errors = errors_in(group)
-        return errors[0] if len(errors) == 1 else group
-    return error
+    errors = errors_in(error) if is_group(error) else ()
+    return errors[0] if len(errors) == 1 else error
 
 
 def raise_bare(errors: list[BaseException], title: str) -> None:

@@ -5,7 +5,6 @@ This package knows nothing of models: usage is read through the hooks of tasks.
 
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from functools import partial
 from inspect import isawaitable
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -134,32 +133,32 @@ def check_progress_target(target: object) -> None:
 def _callback(
     target: ProgressCallback | ProgressBars | None, title: str, begin: Progress
 ) -> Callable[[Progress], object] | None:
-    if isinstance(target, ProgressBars):
-        task_id = target.add_task(title, total=begin.total, failed=0, usage=begin.usage)
-        return partial(_update_bar, target, task_id)
-    return target
+    if not isinstance(target, ProgressBars):
+        return target
+    task_id = target.add_task(title, total=begin.total, failed=0, usage=begin.usage)
 
+    def update_bar(progress: Progress) -> None:
+        target.update(
+            task_id,
+            total=progress.total,
+            completed=progress.finished,
+            failed=progress.failed,
+            usage=progress.usage,
+        )
 
-def _update_bar(bars: ProgressBars, task_id: Any, progress: Progress) -> None:
-    bars.update(
-        task_id,
-        total=progress.total,
-        completed=progress.finished,
-        failed=progress.failed,
-        usage=progress.usage,
-    )
+    return update_bar
 
 
 def _usage_since_now() -> Callable[[], Any] | None:
     read = get_task_hooks().find_usage
     before = read()
-    return None if before is None else partial(_difference, read, before)
 
+    def difference() -> Any:
+        """Return the usage in between, or the whole usage when that cannot be computed."""
+        now = read()
+        try:
+            return now - before
+        except TypeError:
+            return now
 
-def _difference(read: Callable[[], Any], before: Any) -> Any:
-    """Return the usage in between, or the whole usage when that cannot be computed."""
-    now = read()
-    try:
-        return now - before
-    except TypeError:
-        return now
+    return None if before is None else difference

@@ -103,7 +103,7 @@ def _code_of(opener: object) -> tuple[object, object]:
         elif isinstance(opener, MethodType):
             owner, opener = opener.__self__, opener.__func__
         elif "__wrapped__" in getattr(opener, "__dict__", ()):
-            opener = cast("Any", opener).__wrapped__
+            opener = getattr(opener, "__wrapped__", None)
         else:
             return getattr(opener, "__code__", opener), owner
 

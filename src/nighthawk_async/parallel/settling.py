@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from anyio.lowlevel import checkpoint
 
@@ -42,12 +42,13 @@ async def _wait_on_trio() -> None:
     from trio import Event, lowlevel  # not trio.testing, which takes long to import
 
     settled = Event()
-    rounds = _Rounds(partial(lowlevel.current_trio_token().run_sync_soon, settled.set))
-    lowlevel.add_instrument(cast("Any", rounds))
+    wake = partial(lowlevel.current_trio_token().run_sync_soon, settled.set)
+    rounds: Any = _Rounds(wake, lowlevel.current_statistics)
+    lowlevel.add_instrument(rounds)
     try:
         await settled.wait()
     finally:
-        lowlevel.remove_instrument(cast("Any", rounds))
+        lowlevel.remove_instrument(rounds)
 
 
 class _Rounds:
@@ -55,16 +56,16 @@ class _Rounds:
 
     Args:
         end: Ends the wait, and wakes the loop, which is about to wait.
+        statistics: Returns the statistics of the loop.
     """
 
-    def __init__(self, end: Callable[[], object]) -> None:
+    def __init__(self, end: Callable[[], object], statistics: Callable[[], Any]) -> None:
         self._end = end
+        self._statistics = statistics
         self._left = _MOST_ROUNDS
 
     def before_io_wait(self, timeout: float) -> None:
         """Count a round. With a clock that jumps, the timeout is 0 also where nothing can run."""
-        from trio.lowlevel import current_statistics
-
         self._left -= 1
-        if timeout > 0 or self._left == 0 or not current_statistics().tasks_runnable:
+        if timeout > 0 or self._left == 0 or not self._statistics().tasks_runnable:
             self._end()

@@ -52,7 +52,7 @@ async def run_task(
     """
     try:
         with state.scope:
-            await _run(state, partial(_call, state, task_group, function, args))
+            await _run(state, task_group, function, args)
     except get_cancelled_exc_class():
         if anyio.current_effective_deadline() != -math.inf:
             state.fail(CallCancelledError("something that the task awaited was cancelled"))
@@ -72,7 +72,9 @@ async def run_task(
         state.end_cancelled()
 
 
-async def _run(state: TaskState[Any], call: Callable[[], Awaitable[None]]) -> None:
+async def _run(
+    state: TaskState[Any], task_group: TaskGroup, function: Callable[..., Any], args: tuple[object, ...]
+) -> None:
     decisions = get_task_hooks().find_decisions()
     if state.is_ended:
         if decisions is not None:
@@ -82,11 +84,11 @@ async def _run(state: TaskState[Any], call: Callable[[], Awaitable[None]]) -> No
     state.begin()
     enter_node(state.node)
     if decisions is None:
-        await call()
+        await _call(state, task_group, function, args)
         return
     decisions.enter(state.node.id)
     try:
-        await call()
+        await _call(state, task_group, function, args)
     finally:
         decisions.exit(state.node.id)
 
@@ -249,7 +251,7 @@ class Tasks:
     ) -> None:
         self._end_unless_awaited(state)  # it may have been awaited since it was started
         if self._placement is not None:
-            function = partial(call_item, self._placement, function)
+            function, args = call_item, (self._placement, function, *args)
         await run_task(state, self._task_group, function, args)
 
     def _make_node(self, name: str) -> TaskNode:
@@ -371,7 +373,7 @@ def open_tasks(
 
 def _name_of(function: Callable[..., Any]) -> str:
     while isinstance(function, partial):
-        function = cast("Callable[..., Any]", function.func)
+        function = function.func
     return getattr(function, "__name__", None) or type(function).__name__
 
 

@@ -21,9 +21,11 @@ from ..secret_names import HIDDEN, hides_value
 from ..signatures import read_signature
 from .plain_text import (
     class_dictionary,
+    class_value,
     find_class_attribute,
     has_base,
     instance_dictionary,
+    is_class,
     is_one_of,
     single_line,
     type_name,
@@ -110,8 +112,8 @@ def find_signature(value: Callable[..., object], depth: int = 0) -> inspect.Sign
         return None if bound is None else without_first_parameter(bound)
     if is_one_of(kind, _CALLABLES_IN_C):
         return _inspected(value)
-    if has_base(kind, type):
-        return _of_class(cast("type[Any]", value))
+    if is_class(value):
+        return _of_class(value)
     if kind is functools.partial:
         return _of_partial(cast("functools.partial[object]", value), depth)
     return _of_instance(value, kind, depth)
@@ -120,8 +122,8 @@ def find_signature(value: Callable[..., object], depth: int = 0) -> inspect.Sign
 def find_function(value: Callable[..., object], depth: int = 0) -> types.FunctionType | None:
     """Find the Python function that a call of a callable enters first, if there is one."""
     kind = type(value)
-    if kind is types.FunctionType:
-        return cast(types.FunctionType, value)
+    if type(value) is types.FunctionType:
+        return value
     if depth > _MAX_WRAPPERS or has_base(kind, type):
         return None
     if kind is types.MethodType:
@@ -160,7 +162,7 @@ def _of_partial(partial: functools.partial[object], depth: int) -> inspect.Signa
 
 def _of_class(cls: type) -> inspect.Signature | None:
     metaclass = type(cls)
-    if find_class_attribute(metaclass, "__getattribute__")[1] is not type.__dict__["__getattribute__"]:
+    if class_value(metaclass, "__getattribute__") is not type.__dict__["__getattribute__"]:
         return None
     declared_here, declared = find_class_attribute(cls, "__signature__")
     if declared_here and type(declared) is not inspect.Signature and not has_base(cls, BaseModel):
@@ -318,8 +320,8 @@ def _is_hashed_by_identity(value: object) -> bool:
     # A metaclass may define equality of its own, which a dictionary would call.
     return (
         has_base(kind, type)
-        and find_class_attribute(kind, "__hash__")[1] is object.__hash__
-        and find_class_attribute(kind, "__eq__")[1] is object.__eq__
+        and class_value(kind, "__hash__") is object.__hash__
+        and class_value(kind, "__eq__") is object.__eq__
     )
 
 
@@ -338,8 +340,8 @@ def _describe(value: Callable[..., object], is_bound: bool, names: TypeNames) ->
 
 def _namespace(value: Callable[..., object]) -> dict[str, object] | None:
     """The globals of the module where a callable is written; None when it is not written in Python."""
-    if has_base(type(value), type):
-        found, start = find_class_attribute(cast("type[Any]", value), "__init__")
+    if is_class(value):
+        found, start = find_class_attribute(value, "__init__")
         value = cast("Callable[..., object]", start) if found else value
     function = find_function(value)
     return None if function is None else function.__globals__
@@ -379,9 +381,8 @@ def summary_of(value: Callable[..., object]) -> str:
 def _documentation(value: Callable[..., object]) -> tuple[str, str]:
     """Return the docstring's beginning, and the beginning of a generated one."""
     kind = type(value)
-    if has_base(kind, type):
-        cls = cast("type[Any]", value)
-        return _as_documentation(class_dictionary(cls).get("__doc__")), f"{type_name(cls)}("
+    if is_class(value):
+        return _as_documentation(class_dictionary(value).get("__doc__")), f"{type_name(value)}("
     function = find_function(value)
     if function is not None:
         own = _as_documentation(function.__doc__)

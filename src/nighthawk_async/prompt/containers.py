@@ -33,10 +33,13 @@ from .plain_text import (
     Parts,
     ShownKey,
     Table,
+    class_of,
+    class_value,
     clean_text,
-    find_class_attribute,
     has_base,
     instance_dictionary,
+    is_class,
+    is_string,
     resolution_order,
     single_line,
     type_name,
@@ -166,7 +169,7 @@ def _pandas_frame(frame: Any) -> Frame | None:
 
 
 def _only_counts(index: Any) -> bool:
-    is_range = type_name(_class_of(index)) == "RangeIndex"
+    is_range = type_name(class_of(index)) == "RangeIndex"
     return is_range and index.start == 0 and index.step == 1 and index.name is None
 
 
@@ -178,11 +181,7 @@ def _pandas_series(series: Any) -> Frame | None:
 
 
 def _are_own(values: Iterable[object]) -> bool:
-    return all(_is_own(_class_of(value)) for value in values)
-
-
-def _class_of(value: object) -> type:
-    return type(value)
+    return all(_is_own(class_of(value)) for value in values)
 
 
 def _without_missing() -> Callable[[object], object]:
@@ -335,10 +334,9 @@ def _opener(kind: Any, *, is_unordered: bool = False) -> _Open:
 
 def _open_tuple(value: tuple[object, ...]) -> Opened:
     opened = _opener(tuple)(value)
-    names = None if type(value) is tuple else find_class_attribute(type(value), "_fields")[1]
-    if type(names) is tuple and len(cast("tuple[object, ...]", names)) == opened.length:
-        pairs = zip(cast("tuple[object, ...]", names), opened.items, strict=True)
-        return Opened(opened.length, pairs, noun="fields")
+    names = None if type(value) is tuple else class_value(type(value), "_fields")
+    if type(names) is tuple and len(fields := cast("tuple[str, ...]", names)) == opened.length:
+        return Opened(opened.length, zip(fields, opened.items, strict=True), noun="fields")
     return opened
 
 
@@ -382,7 +380,7 @@ _SORTABLE_TYPES = {id(kind) for kind in (str, int, float, bytes)}
 
 def sorted_where_possible(parts: list[Any]) -> list[Any]:
     """The items of a set in their order, if they have one."""
-    kinds = {id(type(cast(object, part))) for part in parts}
+    kinds = {id(class_of(part)) for part in parts}
     if len(kinds) == 1 and kinds <= _SORTABLE_TYPES:
         return sorted(parts)
     return parts
@@ -392,10 +390,9 @@ def key_text(key: object, *, is_marked: bool) -> str:
     """The text of a key; one that is no text is in Python's notation, and marked if it needs no quotes."""
     if type(key) is ShownKey:
         return str(key)
-    if has_base(type(key), str) and not has_base(type(key), Enum):
-        text = cast("str", key)
-        shown = clean_text(str.__getitem__(text, slice(0, KEY_CHARACTERS)))
-        return shown if str.__len__(text) <= KEY_CHARACTERS else shown + "…"
+    if is_string(key) and not has_base(type(key), Enum):
+        shown = clean_text(str.__getitem__(key, slice(0, KEY_CHARACTERS)))
+        return shown if str.__len__(key) <= KEY_CHARACTERS else shown + "…"
     return KEY_MARK * is_marked + key_notation(key)
 
 
@@ -444,14 +441,15 @@ def _notation(key: object, depth: int) -> str:
     if depth >= _KEY_DEPTH:
         return "…"
     if kind is tuple:
-        items = _joined(cast("tuple[object, ...]", key), depth)
-        return f"({items},)" if len(cast("tuple[object, ...]", key)) == 1 else f"({items})"
+        parts = cast("tuple[object, ...]", key)
+        items = _joined(parts, depth)
+        return f"({items},)" if len(parts) == 1 else f"({items})"
     if kind is frozenset:
         return _frozen_set(cast("frozenset[object]", key), depth)
     if has_base(kind, dt.datetime) or has_base(kind, dt.time):
         return _moment(cast("dt.datetime | dt.time", key))
-    if has_base(kind, type):
-        name = type_name(cast("type", key))
+    if is_class(key):
+        name = type_name(key)
         return name if name.isidentifier() else _named(f"<class {name}>")
     text = find_scalar_text(kind)
     if text is not None:
@@ -503,7 +501,7 @@ def _frozen_set(key: frozenset[object], depth: int) -> str:
 
 
 def _named_tuple(key: tuple[object, ...], kind: type, depth: int) -> str:
-    names = find_class_attribute(kind, "_fields")[1]
+    names = class_value(kind, "_fields")
     tuples: Any = tuple  # whose own method is called
     items: Iterable[object] = tuples.__iter__(key)
     if type(names) is not tuple:

@@ -4,11 +4,11 @@ Specification 8.2.2 and 8.3.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import cast
+from typing import TypeGuard, cast
 
 from ..types.messages import BinaryContent, FileUrl, MultimodalContent, UploadedFile, UserContent
 from .objects import readable_fields
-from .plain_text import break_delimiters, has_base, resolution_order, single_line, type_name
+from .plain_text import break_delimiters, is_string, resolution_order, single_line, type_name
 from .scalars import PLAIN_TYPES
 
 _MULTIMODAL_BASES = frozenset({id(BinaryContent), id(FileUrl), id(UploadedFile)})
@@ -43,8 +43,8 @@ def as_user_content(value: object) -> tuple[UserContent, ...] | None:
     cls = type(value)
     if id(cls) in _OTHER_TYPES:
         return None
-    if _is_multimodal(cls):
-        return (cast(MultimodalContent, value),)
+    if _is_multimodal(value):
+        return (value,)
     if cls is not list and cls is not tuple:
         return None
     items = cast("Sequence[object]", value)
@@ -53,12 +53,12 @@ def as_user_content(value: object) -> tuple[UserContent, ...] | None:
     has_media = False
     content: list[UserContent] = []
     for item in items:
-        if _is_multimodal(type(item)):
+        if _is_multimodal(item):
             has_media = True
-            content.append(cast(MultimodalContent, item))
-        elif has_base(type(item), str):
+            content.append(item)
+        elif is_string(item):
             # A slice of a subclass of `str`, taken by `str` itself, is an exact `str`.
-            content.append(str.__getitem__(cast(str, item), slice(None)))
+            content.append(str.__getitem__(item, slice(None)))
         else:
             return None
     return tuple(content) if has_media else None
@@ -78,8 +78,8 @@ def project_to_text(content: tuple[UserContent, ...]) -> str:
     )
 
 
-def _is_multimodal(cls: type) -> bool:
-    return any(base in _MULTIMODAL_BASES for base in map(id, resolution_order(cls)))
+def _is_multimodal(value: object) -> TypeGuard[MultimodalContent]:
+    return any(base in _MULTIMODAL_BASES for base in map(id, resolution_order(type(value))))
 
 
 def _placeholder(item: MultimodalContent) -> str:

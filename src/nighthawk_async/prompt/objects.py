@@ -9,8 +9,9 @@ import functools
 import types
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import islice
+from operator import itemgetter
 from types import MemberDescriptorType
-from typing import Any, cast
+from typing import Any, NamedTuple, TypeGuard, cast
 
 from msgspec import Struct
 from pydantic import BaseModel, RootModel
@@ -22,6 +23,7 @@ from .plain_text import (
     FIELD_SHARE,
     ValueLine,
     class_dictionary,
+    class_value,
     find_class_attribute,
     has_base,
     instance_dictionary,
@@ -41,7 +43,7 @@ _FRAMEWORK_BASES: tuple[type, ...] = (object, BaseModel, RootModel)
 """Classes whose attributes are internals that do not describe the object."""
 
 
-def is_public_name(name: object) -> bool:
+def is_public_name(name: object) -> TypeGuard[str]:
     """Whether a name can follow a dot and does not start with an underscore."""
     return type(name) is str and name.isidentifier() and not name.startswith("_")
 
@@ -79,7 +81,7 @@ def object_fields(value: object) -> dict[str, object]:
     """
     cls = type(value)
     fields = _slot_fields(value, cls)
-    if has_base(cls, BaseException) and find_class_attribute(cls, "args")[1] is _EXCEPTION_ARGUMENTS:
+    if has_base(cls, BaseException) and class_value(cls, "args") is _EXCEPTION_ARGUMENTS:
         # The arguments of an exception are no slot, yet most exceptions hold nothing else.
         fields["args"] = _EXCEPTION_ARGUMENTS.__get__(value, cls)
     for name, field in islice(instance_dictionary(value).items(), _MAX_FIELDS_READ):
@@ -129,21 +131,15 @@ def _slot_names(namespace: Mapping[str, object]) -> Iterable[str]:
     if slots is None:
         return ()
     declared = cast("Iterable[object]", slots) if is_one_of(type(slots), (tuple, list)) else namespace
-    return [cast(str, name) for name in declared if is_public_name(name)]
+    return [name for name in declared if is_public_name(name)]
 
 
 def _extra_model_fields(value: object, cls: type) -> dict[str, object]:
     """Read the extra data of a pydantic model with `extra="allow"`."""
-    _, descriptor = find_class_attribute(cls, "__pydantic_extra__")
-    _, extra = read_slot(value, descriptor)
-    if type(extra) is not dict:
-        return {}
-    named = cast("dict[object, object]", extra)
-    return {
-        cast(str, name): field
-        for name, field in islice(named.items(), _MAX_FIELDS_READ)
-        if is_public_name(name)
-    }
+    _, extra = read_slot(value, class_value(cls, "__pydantic_extra__"))
+    named = cast("dict[object, object]", extra if type(extra) is dict else {})
+    entries = islice(named.items(), _MAX_FIELDS_READ)
+    return {name: field for name, field in entries if is_public_name(name)}
 
 
 _CACHING_WRAPPER_TYPE = type(functools.lru_cache(lambda: None))
@@ -187,11 +183,11 @@ def find_members(
         limits: The numbers of methods and fields to show.
         names: The names by which the block writes types; None for their own names.
     """
-    fields = sorted(readable_fields(value).items(), key=_by_name)
-    methods = sorted(_methods(value).items(), key=_by_name)
+    fields = sorted(readable_fields(value).items(), key=itemgetter(0))
+    methods = sorted(_methods(value).items(), key=itemgetter(0))
     return ObjectMembers(
         methods=tuple(
-            (name, describe(names=names)) for name, describe in methods[: limits.object_max_methods]
+            (name, method.described(names)) for name, method in methods[: limits.object_max_methods]
         ),
         omitted_methods=max(0, len(methods) - limits.object_max_methods),
         fields=tuple(fields[: limits.object_max_fields]),
@@ -251,7 +247,7 @@ def find_functions(
         limits: The number of functions to show.
         names: The names by which the block writes types; None for their own names.
     """
-    held = cast("dict[str, Any]", {} if is_library_module(module) else instance_dictionary(module))
+    held: Mapping[str, Any] = {} if is_library_module(module) else instance_dictionary(module)
     listed = held.get("__all__")
     if type(listed) in (list, tuple):
         public = {name for name in cast("list[object]", listed) if type(name) is str}
@@ -293,31 +289,38 @@ def method_lines(
         yield f"{name}.<methods>: <snipped {members.omitted_methods} public methods>"
 
 
-def _by_name(member: tuple[str, object]) -> str:
-    return member[0]
+class Method(NamedTuple):
+    """A callable as a method. Only those that are shown are described."""
+
+    function: Callable[..., object]
+    is_bound: bool = False
+
+    def described(self, names: TypeNames | None) -> CallableDescription:
+        """The description of the method."""
+        return describe_callable(self.function, is_bound=self.is_bound, names=names)
 
 
-def _methods(value: object) -> dict[str, Callable[..., CallableDescription]]:
-    """Find the methods by name, with a describer for each, so that only those shown are described."""
+def _methods(value: object) -> dict[str, Method]:
+    """Find the methods by name."""
     own = object_fields(value)
     methods = class_methods(type(value), hidden=own)
     for name, field in own.items():
         if callable(field):
-            methods[name] = functools.partial(describe_callable, field)
+            methods[name] = Method(field)
     return methods
 
 
 def class_methods(
     cls: type, *, hidden: Collection[str] = (), bases: Iterable[type] | None = None
-) -> dict[str, Callable[..., CallableDescription]]:
-    """Find the public methods of the instances of a class by name, with a describer for each.
+) -> dict[str, Method]:
+    """Find the public methods of the instances of a class by name.
 
     Args:
         cls: The class.
         hidden: Names that have another meaning on an instance.
         bases: The classes whose methods count; None for all from which it inherits.
     """
-    methods: dict[str, Callable[..., CallableDescription]] = {}
+    methods: dict[str, Method] = {}
     seen = set(hidden)
     for base in resolution_order(cls) if bases is None else bases:
         if is_framework_base(base):
@@ -325,25 +328,22 @@ def class_methods(
         for name, attribute in class_dictionary(base).items():
             if name not in seen and is_public_name(name) and not is_model_machinery(cls, name):
                 seen.add(name)
-                describe = _method_description(attribute)
-                if describe is not None:
-                    methods[name] = describe
+                if (method := _method(attribute)) is not None:
+                    methods[name] = method
     return methods
 
 
-def _method_description(attribute: object) -> Callable[..., CallableDescription] | None:
-    """Return a describer of a class attribute as a method; None when it is none or a descriptor hides it."""
+def _method(attribute: object) -> Method | None:
+    """A class attribute as a method; None when it is none or a descriptor hides it."""
     kind = type(attribute)
     if is_one_of(kind, _BOUND_KINDS):
-        return functools.partial(describe_callable, cast("Callable[..., object]", attribute), is_bound=True)
+        return Method(cast("Callable[..., object]", attribute), is_bound=True)
     if kind is staticmethod:
-        return functools.partial(describe_callable, cast("staticmethod[..., Any]", attribute).__func__)
+        return Method(cast("staticmethod[..., Any]", attribute).__func__)
     if kind is classmethod:
         function = cast("classmethod[Any, ..., Any]", attribute).__func__
-        return functools.partial(describe_callable, function, is_bound=True) if callable(function) else None
-    if callable(attribute) and not is_descriptor(attribute):
-        return functools.partial(describe_callable, attribute)
-    return None
+        return Method(function, is_bound=True) if callable(function) else None
+    return Method(attribute) if callable(attribute) and not is_descriptor(attribute) else None
 
 
 _FUNCTION_TYPES: tuple[type, ...] = (types.FunctionType, types.BuiltinFunctionType, _CACHING_WRAPPER_TYPE)

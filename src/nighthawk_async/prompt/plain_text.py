@@ -14,8 +14,8 @@ a shorter form than JSON.
 import json
 import re
 from collections.abc import Mapping
-from types import GetSetDescriptorType, MappingProxyType, MemberDescriptorType
-from typing import Any, Literal, TypeAlias, Union, cast
+from types import GetSetDescriptorType, MappingProxyType, MemberDescriptorType, ModuleType
+from typing import Any, Literal, TypeAlias, TypeGuard, Union, cast
 
 from msgspec import Struct
 
@@ -256,9 +256,34 @@ def has_base(cls: type, base: type) -> bool:
     return False
 
 
+def class_of(value: object) -> type[Any]:
+    """The class of a value of any type."""
+    return type(value)
+
+
+def is_class(value: object) -> TypeGuard[type[Any]]:
+    """Whether a value is a class, by its own class: the value is not asked."""
+    return has_base(type(value), type)
+
+
+def is_string(value: object) -> TypeGuard[str]:
+    """Whether a value is a text, by its own class: the value is not asked."""
+    return has_base(type(value), str)
+
+
+def is_module(value: object) -> TypeGuard[ModuleType]:
+    """Whether a value is a module, by its own class: the value is not asked."""
+    return has_base(type(value), ModuleType)
+
+
 def is_one_of(cls: type, classes: tuple[type, ...]) -> bool:
     """Whether a class is one of several, without calling its metaclass's `__eq__`."""
     return any(cls is candidate for candidate in classes)
+
+
+def class_value(cls: type, name: str) -> Any:
+    """An attribute of a class as stored in its dictionary, without binding it; None for none."""
+    return find_class_attribute(cls, name)[1]
 
 
 def find_class_attribute(cls: type, name: str) -> tuple[bool, object]:

@@ -42,7 +42,7 @@ from .plain_text import (
     count_that_fit,
     fair_level,
     finished_preview,
-    has_base,
+    is_string,
     type_name,
 )
 from .scalars import SCALARS, find_scalar_text
@@ -110,11 +110,10 @@ def whole_preview(
         show_secrets: Whether to show values with secret names.
     """
     cells = _CELLS_PER_TOKEN * max_tokens + _LEAST_CELLS
-    kind = type(value)
-    if kind is str and (text := cast("str", value)).isascii() and len(text) <= cells:  # as most values are
-        return finished_preview(encode(text))
-    if kind is int and (number := cast("int", value)).bit_length() < _INTEGER_BITS:
-        return int.__repr__(number)
+    if type(value) is str and value.isascii() and len(value) <= cells:  # as most values are
+        return finished_preview(encode(value))
+    if type(value) is int and value.bit_length() < _INTEGER_BITS:
+        return int.__repr__(value)
     whole = whole_value(
         value,
         cells=cells,
@@ -136,8 +135,8 @@ def cut_preview(
     shows_ending: bool = False,
 ) -> str:
     """Render a value that does not fit whole; see `render_preview` for the arguments."""
-    if has_base(type(value), str):
-        part: Part = _long_text(cast("str", value), max_tokens, shows_ending=shows_ending)
+    if is_string(value):
+        part: Part = _long_text(value, max_tokens, shows_ending=shows_ending)
     else:
         part = some_parts(
             value,
@@ -417,10 +416,9 @@ class _Walk:
 
 def _demand(value: object, cells: int) -> int:
     """Return the number of cells of a value, as far as it is known without visiting it."""
-    cls = type(value)
-    if has_base(cls, str):
-        return min(cells, 1 + str.__len__(cast("str", value)) // _CHARACTERS_PER_CELL)
-    return _CELLS_PER_SCALAR if find_scalar_text(cls) is not None else cells
+    if is_string(value):
+        return min(cells, 1 + str.__len__(value) // _CHARACTERS_PER_CELL)
+    return _CELLS_PER_SCALAR if find_scalar_text(type(value)) is not None else cells
 
 
 def _as_json(part: Part) -> JsonableValue:

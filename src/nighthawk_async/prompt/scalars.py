@@ -28,8 +28,8 @@ from .plain_text import (
     BIG_INTEGER_MARK,
     Text,
     class_dictionary,
+    class_value,
     clean_text,
-    find_class_attribute,
     has_base,
     instance_dictionary,
     resolution_order,
@@ -194,7 +194,7 @@ def zone_name(zone: object) -> str | None:
         return None
     else:
         fields = instance_dictionary(zone)
-        name = find_class_attribute(type(zone), "zone")[1] or fields.get("zone") or fields.get("_filename")
+        name = class_value(type(zone), "zone") or fields.get("zone") or fields.get("_filename")
     return name.rpartition(_ZONE_FILES)[2] if type(name) is str else None
 
 

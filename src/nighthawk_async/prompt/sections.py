@@ -14,8 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from types import ModuleType
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -30,7 +29,8 @@ from .plain_text import (
     MULTIMODAL_ITEM_TOKENS,
     VALUE_SHARE,
     ValueLine,
-    has_base,
+    is_class,
+    is_module,
     safe_text,
     type_name,
 )
@@ -384,10 +384,9 @@ def _kind_of(name: str, value: object, limits: StepContextLimits, names: TypeNam
         return _Text(f"{name}: type = {underlying_type(value, names)}")
     if is_type_expression(value):
         return _Text(f"{name}: type = {written_type(value, names)}")
-    if has_base(cls, ModuleType):
-        module = cast(ModuleType, value)
-        members = find_functions(module, limits=limits, names=names)
-        return _Module(f'{name}: module = "{module_name(module)}"', members)
+    if is_module(value):
+        members = find_functions(value, limits=limits, names=names)
+        return _Module(f'{name}: module = "{module_name(value)}"', members)
     enumeration = describe_enumeration(value)
     if enumeration is not None:
         return enumeration
@@ -440,8 +439,8 @@ def note_met_types(entries: Iterable[Entry], names: TypeNames) -> None:
             names.described[id(kind)] = kind
             for _, value in entry.kind.fields:
                 note_contents(value, names)
-        if has_base(kind, type):
-            note_class(cast("type", entry.value), names)
+        if is_class(entry.value):
+            note_class(entry.value, names)
         else:
             note_contents(entry.value, names)
 

@@ -9,7 +9,6 @@ complete. The list of these files is kept here.
 """
 
 import hashlib
-import importlib
 import importlib.util
 import logging
 import os
@@ -19,9 +18,15 @@ import warnings
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from ..errors import ConfigurationError
+from ..lazy_exports import LazyModule
+
+if TYPE_CHECKING:
+    import tiktoken
+else:
+    tiktoken = LazyModule("tiktoken")  # small texts need no tokenizer
 
 CountTokens: TypeAlias = Callable[[str], int]
 """Counts the tokens of a text exactly. Special tokens in the text count as ordinary text."""
@@ -87,10 +92,7 @@ def load_offline_tokenizer(encoding_name: str) -> CountTokens | None:
 
 
 def _from_tiktoken(encoding_name: str) -> CountTokens | None:
-    import tiktoken
-    from tiktoken.registry import ENCODINGS
-
-    encoding = ENCODINGS.get(encoding_name)
+    encoding = tiktoken.registry.ENCODINGS.get(encoding_name)
     if encoding is None:
         if not _files_are_cached(encoding_name):
             return None
@@ -302,11 +304,9 @@ def _counter(encoding_name: str, *, is_own: bool) -> TokenCounter:
 
 @lru_cache(maxsize=256)
 def _encoding_for_model(model_name: str) -> str | None:
-    from tiktoken.model import encoding_name_for_model
-
     for name in (model_name, model_name.partition(":")[2]):
         try:
-            return encoding_name_for_model(name)
+            return tiktoken.encoding_name_for_model(name)
         except KeyError:
             continue
     return None
@@ -314,8 +314,6 @@ def _encoding_for_model(model_name: str) -> str | None:
 
 @lru_cache(maxsize=64)
 def _known_encoding(encoding_name: str) -> str:
-    import tiktoken
-
     names = tiktoken.list_encoding_names()
     if encoding_name not in names:
         raise ConfigurationError(

@@ -22,10 +22,13 @@ import typing_extensions
 
 from .plain_text import (
     class_dictionary,
+    class_of,
     clean_text,
     find_class_attribute,
     has_base,
     instance_dictionary,
+    is_class,
+    is_module,
     is_one_of,
     single_line,
     type_module,
@@ -170,8 +173,8 @@ class TypeNames:
                 value = scope[name]
                 if name.startswith("__") or not name.isidentifier():
                     continue
-                if has_base(type(value), types.ModuleType):
-                    self._modules.setdefault(name, cast(types.ModuleType, value))
+                if is_module(value):
+                    self._modules.setdefault(name, value)
                 elif id(value) not in index and _is_type(value):
                     index[id(value)] = name
             seen.update(scope)
@@ -195,8 +198,8 @@ def own_name(named: object) -> str:
     Args:
         named: A class, a `NewType` or a type alias.
     """
-    if has_base(type(named), type):
-        qualified = _qualified_name_of_type(cast("type", named))
+    if is_class(named):
+        qualified = _qualified_name_of_type(named)
         return single_line(qualified.rpartition("<locals>.")[2], _NAME_CHARACTERS)
     name: object = cast(Any, named).__name__
     return single_line(name, _NAME_CHARACTERS) if type(name) is str else "..."
@@ -212,8 +215,8 @@ def is_standard(named: object) -> bool:
 
 
 def _module_name(named: object) -> str:
-    if has_base(type(named), type):
-        return type_module(cast("type", named))
+    if is_class(named):
+        return type_module(named)
     module = cast(Any, named).__module__
     return module if type(module) is str else ""
 
@@ -252,10 +255,10 @@ def _is_type(value: object) -> bool:
 def _path_to(named: object, root: str, value: object, path: list[str]) -> str:
     """Names with dots from a value to a type; empty when they do not lead to it."""
     for name in path:
-        if has_base(type(value), types.ModuleType):
+        if is_module(value):
             value = instance_dictionary(value).get(name)
-        elif has_base(type(value), type):
-            value = class_dictionary(cast("type", value)).get(name)
+        elif is_class(value):
+            value = class_dictionary(value).get(name)
         else:
             return ""
     return ".".join((root, *path)) if value is named else ""
@@ -284,7 +287,7 @@ _PARAMETERIZED_EXAMPLES: tuple[Any, ...] = (
 )
 """One example of each way to write a parameterized type; the older ways give objects of other classes."""
 
-_PARAMETERIZED_TYPES = {id(type(cast(object, example))) for example in _PARAMETERIZED_EXAMPLES}
+_PARAMETERIZED_TYPES = {id(class_of(example)) for example in _PARAMETERIZED_EXAMPLES}
 _BARE_EXAMPLES: tuple[object, ...] = tuple(
     getattr(typing, name) for name in ("ClassVar", "List", "Tuple", "Callable", "Never")
 )
@@ -334,12 +337,12 @@ class _TypeWriter:
         kind = type(annotation)
         if depth > _MAX_DEPTH:
             return _UNKNOWN
-        if kind is str:
-            return self._of_text(cast(str, annotation))
+        if type(annotation) is str:
+            return self._of_text(annotation)
         if annotation is None or annotation is type(None):
             return "None"
-        if has_base(kind, type):
-            return self._of_class(cast("type[Any]", annotation), depth)
+        if is_class(annotation):
+            return self._of_class(annotation, depth)
         if id(kind) in _PARAMETERIZED_TYPES:
             return single_line(self._parameterized(annotation, depth + 1), _TEXT_CHARACTERS)
         return self._special(annotation, kind, depth + 1)
@@ -393,8 +396,8 @@ class _TypeWriter:
             return self._names.written(annotation)
         if id(kind) in _NAMED_TYPES:
             return own_name(annotation)
-        if kind is ForwardRef:
-            return self.text(cast(ForwardRef, annotation).__forward_arg__, depth)
+        if type(annotation) is ForwardRef:
+            return self.text(annotation.__forward_arg__, depth)
         return _UNKNOWN
 
     def _of_text(self, text: str) -> str:
@@ -421,8 +424,7 @@ class _MetadataRemover(ast.NodeTransformer):
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         self.generic_visit(node)
         name = node.value.attr if isinstance(node.value, ast.Attribute) else getattr(node.value, "id", "")
-        is_annotated = name == "Annotated" and isinstance(node.slice, ast.Tuple)
-        return cast(ast.Tuple, node.slice).elts[0] if is_annotated else node
+        return node.slice.elts[0] if name == "Annotated" and isinstance(node.slice, ast.Tuple) else node
 
 
 @lru_cache(maxsize=256)
@@ -448,10 +450,8 @@ def literal_text(value: object) -> str:
 def _member(value: object, path: list[str]) -> object:
     """Resolve a dotted name below a value, without running an object's attribute access."""
     for name in path:
-        if has_base(type(value), type):
-            value = class_dictionary(cast("type", value)).get(name)
-        else:
-            value = instance_dictionary(value).get(name)
+        members = class_dictionary(value) if is_class(value) else instance_dictionary(value)
+        value = members.get(name)
     return value
 
 
@@ -463,8 +463,8 @@ def default_text(value: object) -> str:
     if has_base(kind, Enum):
         render = find_scalar_text(kind)
         return _UNKNOWN if render is None else str(render(value, _DEFAULT_CHARACTERS))
-    if has_base(kind, type):
-        return type_name(cast("type[Any]", value))
+    if is_class(value):
+        return type_name(value)
     if is_one_of(kind, _EMPTY_SHOWN) and not value:
         return repr(value)
     return _flat_sequence_text(cast("list[object]", value)) if kind is list or kind is tuple else _UNKNOWN
@@ -480,8 +480,8 @@ def _flat_sequence_text(value: list[object] | tuple[object, ...]) -> str:
 def _literal_text(value: object) -> str:
     if type(value) is int and value.bit_length() > _DEFAULT_CHARACTERS:
         return f"{value:#x}" if value.bit_length() <= _DEFAULT_TEXT_CHARACTERS else _UNKNOWN
-    if is_one_of(type(value), (str, bytes)) and len(cast(str, value)) > _DEFAULT_CHARACTERS:
-        return f"{cast(str, value)[:_DEFAULT_CHARACTERS]!r}…"
+    if (type(value) is str or type(value) is bytes) and len(value) > _DEFAULT_CHARACTERS:
+        return f"{value[:_DEFAULT_CHARACTERS]!r}…"
     return single_line(repr(value), _DEFAULT_TEXT_CHARACTERS)
 
 
@@ -515,9 +515,7 @@ def note_described(annotation: object, names: TypeNames) -> None:
     elif origin in _UNIONS:
         for each in typing_extensions.get_args(annotation):
             note_described(each, names)
-    elif (
-        has_base(type(annotation), type) and not find_class_attribute(cast("type", annotation), "__call__")[0]
-    ):
+    elif is_class(annotation) and not find_class_attribute(annotation, "__call__")[0]:
         names.described[id(annotation)] = annotation
 
 

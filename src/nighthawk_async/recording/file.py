@@ -88,7 +88,7 @@ def dump_exchanges(exchanges: Sequence[RecordedExchange]) -> str:
         exchanges: Its exchanges, in order.
     """
     shared: dict[bytes, Any] = {}
-    forms = [cast("dict[str, Any]", msgspec.to_builtins(exchange)) for exchange in exchanges]
+    forms: list[dict[str, Any]] = [msgspec.to_builtins(exchange) for exchange in exchanges]
     for form in forms:
         _share(form["request"], shared)
     return _HEADING + dump_value({"version": _VERSION, "exchanges": forms})
@@ -159,11 +159,12 @@ def _one_of(value: Any, shared: dict[bytes, Any]) -> Any:
 def _outline(node: yaml.Node) -> str:
     """Return the content of a node as one text."""
     if isinstance(node, yaml.ScalarNode):
-        return repr(cast("object", node.value))
+        return repr(node.value)
     if isinstance(node, yaml.MappingNode):
-        pairs = cast("list[tuple[yaml.Node, yaml.Node]]", node.value)
+        pairs: list[tuple[yaml.Node, yaml.Node]] = node.value
         return "{" + ",".join(f"{_outline(name)}:{_outline(value)}" for name, value in pairs) + "}"
-    return "[" + ",".join(_outline(each) for each in cast("list[yaml.Node]", node.value)) + "]"
+    items: list[yaml.Node] = node.value
+    return "[" + ",".join(map(_outline, items)) + "]"
 
 
 set_public_module("testing", globals())

@@ -17,6 +17,7 @@ from urllib.parse import unquote_plus
 from pydantic import BaseModel, SecretStr
 
 from ..catalog.providers import PROVIDERS
+from ..types.json import is_json_list, is_json_object, is_list_or_tuple, is_mapping
 from ..wire.redaction import credential_forms, find_secrets, is_secret_name, redact
 
 
@@ -43,8 +44,8 @@ def plain(value: object) -> Any:
         return {"bytes": len(value), "sha256": short_hash(value)}
     if isinstance(value, BaseModel):
         return plain(value.model_dump(exclude_unset=True))
-    if isinstance(value, Mapping):
-        return {str(name): plain(each) for name, each in cast("Mapping[object, object]", value).items()}
+    if is_mapping(value):
+        return {str(name): plain(each) for name, each in value.items()}
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Iterable):
@@ -145,11 +146,11 @@ def hide_secrets(value: Any, *, is_secret: bool = False) -> Any:
         value: JSON data.
         is_secret: Whether the value itself has a secret name.
     """
-    if isinstance(value, dict):
-        items = cast("dict[str, Any]", value).items()
+    if is_json_object(value):
+        items = value.items()
         return {name: hide_secrets(each, is_secret=_names_secret(name, is_secret)) for name, each in items}
-    if isinstance(value, list):
-        return [hide_secrets(each, is_secret=is_secret) for each in cast("list[Any]", value)]
+    if is_json_list(value):
+        return [hide_secrets(each, is_secret=is_secret) for each in value]
     if value is None or isinstance(value, bool):
         return value
     if is_secret:
@@ -204,21 +205,18 @@ def _spelled_out(value: object) -> Any:
         return value.get_secret_value()
     if hasattr(value, "known_secrets"):  # what it reports, its text is none
         return None
-    if isinstance(value, Mapping):
-        return {
-            str(name): _spelled_out(each) for name, each in cast("Mapping[object, object]", value).items()
-        }
+    if is_mapping(value):
+        return {str(name): _spelled_out(each) for name, each in value.items()}
     return plain(value)
 
 
 def _change_texts(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         return change(value)
-    if isinstance(value, dict):
-        items = cast("dict[str, Any]", value).items()
-        return {change(name): _change_texts(each, change) for name, each in items}
-    if isinstance(value, list | tuple):
-        return [_change_texts(each, change) for each in cast("list[Any] | tuple[Any, ...]", value)]
+    if is_json_object(value):
+        return {change(name): _change_texts(each, change) for name, each in value.items()}
+    if is_list_or_tuple(value):
+        return [_change_texts(each, change) for each in value]
     return value
 
 

@@ -6,8 +6,9 @@ are represented by digests.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, cast
+from typing import Any
 
+from ..types.json import is_json_list, is_json_object
 from ..types.messages import (
     AssistantMessage,
     AudioUrl,
@@ -148,10 +149,10 @@ class _Messages:
     def _renamed(self, value: Any) -> Any:
         if isinstance(value, str):
             return self._names.get(value, value)
-        if isinstance(value, dict):
-            return {name: self._renamed(each) for name, each in cast("dict[str, Any]", value).items()}
-        if isinstance(value, list):
-            return [self._renamed(each) for each in cast("list[Any]", value)]
+        if is_json_object(value):
+            return {name: self._renamed(each) for name, each in value.items()}
+        if is_json_list(value):
+            return [self._renamed(each) for each in value]
         return value
 
 

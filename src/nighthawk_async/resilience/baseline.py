@@ -5,10 +5,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from ..configuration import StepExecutorConfiguration, parse_model_id
 from ..policies.attempts.resilience import StepBaseline
+from ..types.json import is_sequence
 from .errors import InvalidPolicyError
 from .retrying import Retrying
 from .transforming import checked_seconds
@@ -69,16 +69,17 @@ def _check_retries(retries: object) -> None:
 
 
 def _checked_models(models: object) -> tuple[str | StepExecutorConfiguration, ...]:
-    if isinstance(models, str) or not isinstance(models, Sequence):
+    if isinstance(models, str) or not is_sequence(models):
         raise InvalidPolicyError(f"fallback_models is a sequence of model ids, not {models!r}")
-    choices = tuple(cast("Sequence[object]", models))
-    for choice in choices:
+    choices: list[str | StepExecutorConfiguration] = []
+    for choice in models:
         if isinstance(choice, str):
             parse_model_id(choice)
         elif not isinstance(choice, StepExecutorConfiguration):
             raise InvalidPolicyError(
                 f"fallback_models has model ids, texts, or a StepExecutorConfiguration, not {choice!r}"
             )
+        choices.append(choice)
     if any(choice in choices[:index] for index, choice in enumerate(choices)):
-        raise InvalidPolicyError(f"fallback_models has a model more than once: {choices!r}")
-    return cast("tuple[str | StepExecutorConfiguration, ...]", choices)
+        raise InvalidPolicyError(f"fallback_models has a model more than once: {tuple(choices)!r}")
+    return tuple(choices)

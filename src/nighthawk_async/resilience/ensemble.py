@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from itertools import chain, repeat
-from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, cast, overload
+from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, overload
 
 from ..configuration import parse_model_id
 from ..kernel.environment import get_step_executor
@@ -11,6 +11,7 @@ from ..parallel import call_any, is_async_callable
 from ..policies.attempts.resilience import executors_for
 from ..scopes import scope
 from ..tracing import note_named_event
+from ..types.json import is_mapping, is_whole_number
 from ..values.error_text import describe_error
 from .errors import EnsembleError, InvalidPolicyError
 from .transforming import Call, Transformer, checked_callable, checked_count, function_name
@@ -152,8 +153,7 @@ def ensemble(
             `reconcile`.
     """
     places = _checked_models(models)
-    is_number = isinstance(cast("object", allow_fail), int) and not isinstance(allow_fail, bool)
-    if not is_number or not 0 <= allow_fail < len(places):
+    if not is_whole_number(allow_fail) or not 0 <= allow_fail < len(places):
         raise InvalidPolicyError(
             f"allow_fail is a whole number from 0 to {len(places) - 1}, one less than there are calls, "
             f"not {allow_fail!r}"
@@ -249,16 +249,16 @@ class Ensemble(Transformer):
 
 def _checked_models(models: object) -> tuple[str, ...]:
     """Return the model of each call."""
-    if not isinstance(models, Mapping) or not models:
+    if not is_mapping(models) or not models:
         raise InvalidPolicyError(f"models says how many calls to make on each model, by model id: {models!r}")
-    counts = cast("Mapping[object, object]", models)
-    for model in counts:
+    for model in models:
         if not isinstance(model, str):
             raise InvalidPolicyError(f"models has model ids, texts, for keys, not {model!r}")
         parse_model_id(model)
     return tuple(
         chain.from_iterable(
-            repeat(cast("str", model), checked_count(f"models[{model!r}]", count))
-            for model, count in counts.items()
+            repeat(model, checked_count(f"models[{model!r}]", count))
+            for model, count in models.items()
+            if isinstance(model, str)  # as all are
         )
     )

@@ -14,6 +14,7 @@ from ..ports import HasSettings, Model
 from ..recording.redaction import encoded, hide_secrets, plain
 from ..recording.requests import canonical_request
 from ..secret_names import is_secret_name
+from ..types.json import is_json_mapping
 from ..types.messages import BinaryContent, FileUrl
 from ..types.model import ModelCapabilities, ModelRequest
 from ..values.request_bound import find_unknown_input
@@ -53,7 +54,7 @@ def digest_of(model: Model, request: ModelRequest) -> bytes | None:
     """
     settings = model.settings_of(request.settings) if isinstance(model, HasSettings) else request.settings
     given: object = settings.get("extra_body")
-    extra = cast("Mapping[str, Any]", given if isinstance(given, Mapping) else {})
+    extra: Mapping[str, Any] = given if is_json_mapping(given) else {}
     body = {**settings, **extra}
     if find_unknown_input(settings) is not None or any(body.get(name) for name in _ACTING_SETTINGS):
         return None
@@ -91,10 +92,10 @@ def _capabilities(capabilities: ModelCapabilities) -> dict[str, Any]:
 
 def _headers(headers: object) -> dict[str, str]:
     """The headers of a request that are no secrets."""
-    if not isinstance(headers, Mapping):
+    if not is_json_mapping(headers):
         return {}
-    given = cast("Mapping[str, object]", headers).items()
-    return {str(name).lower(): str(value) for name, value in given if not is_secret_name(str(name))}
+    items = headers.items()
+    return {str(name).lower(): str(value) for name, value in items if not is_secret_name(str(name))}
 
 
 def _media_digests(request: ModelRequest) -> Iterator[str]:

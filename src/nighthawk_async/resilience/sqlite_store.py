@@ -94,7 +94,7 @@ class SqliteStore(ResponseStore):
             if row is not None and not self._is_fresh(row[1]):
                 connection.execute("DELETE FROM responses WHERE digest = ?", (digest,))
             elif row is not None:
-                found = cast("bytes", row[0])
+                found = row[0]
                 if self.max_entries is not None or self.max_bytes is not None:
                     connection.execute(f"UPDATE responses SET used = {_NEXT_USE} WHERE digest = ?", (digest,))
         return found  # also when its use could not be written down

@@ -142,7 +142,7 @@ def function_name(function: object) -> str:
         function: Any callable.
     """
     while isinstance(function, functools.partial):
-        function = cast("object", function.func)
+        function = function.func
     name = getattr(function, "__qualname__", None)
     return name if isinstance(name, str) else type(function).__qualname__
 

@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 from urllib.parse import SplitResult
 
 import msgspec
@@ -18,6 +18,7 @@ import msgspec
 from ..catalog.telemetry_names import PROVIDERS, Names
 from ..errors import ConfigurationError
 from ..ports import HasSettings, Model
+from ..types.json import is_json_mapping, is_list_or_tuple
 from ..types.messages import (
     AssistantMessage,
     AudioUrl,
@@ -262,7 +263,7 @@ def find_settings(model: Model | None, settings: Mapping[str, Any]) -> Mapping[s
     with suppress(ConfigurationError):  # sending the request raises it as well
         settings = model.settings_of(settings) if isinstance(model, HasSettings) else settings
     extra: object = settings.get("extra_body")
-    return {**settings, **cast("Mapping[str, Any]", extra)} if isinstance(extra, Mapping) else settings
+    return {**settings, **extra} if is_json_mapping(extra) else settings
 
 
 def find_endpoint(model: Model | None, settings: Mapping[str, Any]) -> SomeEndpoint | None:
@@ -316,8 +317,8 @@ def settings_attributes(names: Names, settings: Mapping[str, Any]) -> Attributes
         attributes[names.request_max_tokens] = limit
     stop: object = settings.get("stop")
     texts = [stop] if isinstance(stop, str) else stop
-    if isinstance(texts, list | tuple) and texts:
-        attributes[names.request_stop] = [str(text) for text in cast("Sequence[object]", texts)]
+    if is_list_or_tuple(texts) and texts:
+        attributes[names.request_stop] = [str(text) for text in texts]
     effort = settings.get("reasoning_effort")
     if names.request_reasoning is not None and isinstance(effort, str):
         attributes[names.request_reasoning] = effort

@@ -1,7 +1,7 @@
 """Reports as OpenTelemetry spans, span events, metrics and log records; see `tracing` on floor 0."""
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from opentelemetry import trace
 
@@ -25,9 +25,19 @@ from ..kernel.reports import (
     ResultEvaluated,
     ToolCallActivity,
 )
+from ..lazy_exports import LazyModule
 from ..telemetry_settings import shows_content
 from ..tracing import NamedEvent, Span
 from .spans import KernelSpan, is_logged, is_measured, is_traced
+
+if TYPE_CHECKING:
+    from . import agent as agent_spans
+    from . import events as log_events
+    from . import instruments
+else:  # most steps belong to no trace, and most programs measure nothing
+    agent_spans = LazyModule(f"{__package__}.agent")
+    instruments = LazyModule(f"{__package__}.instruments")
+    log_events = LazyModule(f"{__package__}.events")
 
 _Attributes: TypeAlias = Mapping[str, str | int | float]
 
@@ -38,18 +48,12 @@ def begin(activity: object) -> Span | None:
         case KernelActivity():
             return KernelSpan(activity)
         case AgentActivity() if is_traced() or is_measured():
-            from .agent import AgentSpan  # here, because most steps belong to no trace
-
-            return AgentSpan(activity)
+            return agent_spans.AgentSpan(activity)
         case ToolCallActivity():
-            from .agent import AgentSpan
-
             agent = activity.agent
-            return agent.begin_call(activity) if isinstance(agent, AgentSpan) else None
+            return agent.begin_call(activity) if isinstance(agent, agent_spans.AgentSpan) else None
         case RequestActivity() if collects():
-            from .agent import ChatSpan  # here, because most requests belong to no trace
-
-            return ChatSpan(activity)
+            return agent_spans.ChatSpan(activity)
         case _:
             return None
 
@@ -58,22 +62,16 @@ def note(event: object) -> None:
     """Add an event to the current span, if it is recorded, or count it."""
     if isinstance(event, Corrected):
         if is_measured():
-            from .instruments import record_correction  # here, because most programs measure nothing
-
-            record_correction(event.cause)
+            instruments.record_correction(event.cause)
         return
     if isinstance(event, QueueLifeEnded):
         if is_measured():
-            from .instruments import record_queue_life
-
-            record_queue_life(event.queue, event.function, event.end)
+            instruments.record_queue_life(event.queue, event.function, event.end)
         return
     span = trace.get_current_span()
     if isinstance(event, ResultEvaluated):
         if is_logged():
-            from .events import record_evaluation
-
-            record_evaluation(span, event)
+            log_events.record_evaluation(span, event)
     elif isinstance(event, LifeBegun):
         _note_life(span, event)
     elif span.is_recording():

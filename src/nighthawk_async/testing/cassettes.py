@@ -6,8 +6,9 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self, TypeAlias, cast, get_args
+from typing import Literal, Self, TypeAlias, get_args
 
+from ..causes import is_group
 from ..kernel.inspection import ModelInterceptor, using_interceptor
 from ..recording.exchange import RecordedExchange
 from ..recording.file import (
@@ -210,6 +211,6 @@ def _speaks_of(error: BaseException, miss: CassetteMissError) -> bool:
     if error is miss:
         return True
     related: list[BaseException | None] = [error.__cause__, error.__context__]
-    if isinstance(error, BaseExceptionGroup):
-        related += cast("BaseExceptionGroup[BaseException]", error).exceptions
+    if is_group(error):
+        related += error.exceptions
     return any(each is not None and _speaks_of(each, miss) for each in related)

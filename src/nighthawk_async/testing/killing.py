@@ -23,7 +23,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from ..journal.records import Record
 from ..journal.store_thread import commit_listeners
@@ -185,7 +185,7 @@ class ProgramKiller:
         answer = self._process.stdout.readline()
         if not answer:
             raise RuntimeError(f"{self._program} cannot be run; see standard error")
-        told = cast("dict[str, Any]", json.loads(answer))
+        told: dict[str, Any] = json.loads(answer)
         if told.get("hangs"):
             raise TimeoutError(f"{self._program} did not end within {self._timeout_seconds:g} seconds")
         return Life(**told)
@@ -200,7 +200,7 @@ def serve(program: str) -> None:
     for part in name.split("."):
         function = getattr(function, part)
     for line in sys.stdin:
-        job = cast("dict[str, Any]", json.loads(line))
+        job: dict[str, Any] = json.loads(line)
         print(json.dumps(_run_life(function, job)), file=answers, flush=True)
 
 
@@ -226,7 +226,7 @@ def _run_life(function: Callable[..., Any], job: Mapping[str, Any]) -> Mapping[s
         timer.join()
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if answer.endswith("\n"):  # killed while it wrote its answer, otherwise
-        return cast("Mapping[str, Any]", json.loads(answer))
+        return json.loads(answer)
     if has_timed_out and status == -signal.SIGKILL:
         return {"hangs": True}
     if job["kill_at"] is not None and status == (_KILLED if seconds is None else -signal.SIGKILL):

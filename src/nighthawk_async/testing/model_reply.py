@@ -9,8 +9,9 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol, TypeAlias, cast
+from typing import Any, Literal, Protocol, TypeAlias
 
+from ..types.json import is_json_list, is_json_mapping, is_json_object
 from ..types.messages import ToolCall
 from ..types.usage import Usage
 from ..wire.json_text import NOT_JSON, decode_json
@@ -290,8 +291,8 @@ class SentBlocks:
 def _name_of(block: Mapping[str, Any]) -> str:
     """Return the identity of a block: its type and id; for a part of Gemini, its field and the id in it."""
     for field_name in ("toolCall", "toolResponse", "executableCode", "codeExecutionResult"):
-        if isinstance(inner := block.get(field_name), Mapping):
-            return f"{field_name} {cast('Mapping[str, Any]', inner).get('id', '')}"
+        if is_json_mapping(inner := block.get(field_name)):
+            return f"{field_name} {inner.get('id', '')}"
     if str(block.get("type")) in ("message", "reasoning", "text", "thinking", "tool_result", "tool_use"):
         return ""
     id = block.get("tool_use_id") or block.get("id")
@@ -308,7 +309,7 @@ def parsed_arguments(call: ToolCall) -> dict[str, Any] | None:
         arguments: object = decode_json(call.arguments or "{}")
     except NOT_JSON:
         return None
-    return cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else None
+    return arguments if is_json_object(arguments) else None
 
 
 def pieces(text: str, reply: ModelReply) -> Iterator[str]:
@@ -338,8 +339,8 @@ def as_objects(value: object) -> list[dict[str, Any]]:
     Args:
         value: A JSON value.
     """
-    entries = cast("list[object]", value) if isinstance(value, list) else []
-    return [cast("dict[str, Any]", entry) for entry in entries if isinstance(entry, dict)]
+    entries = value if is_json_list(value) else []
+    return [entry for entry in entries if is_json_object(entry)]
 
 
 def server_sent_event(data: object, name: str = "") -> bytes:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import count
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
 import anyio
 
@@ -292,6 +292,6 @@ def _google(batch: ServedBatch) -> dict[str, Any]:
 
 
 def _google_result(item_id: str, status: int, body: bytes) -> dict[str, Any]:
-    content = cast("dict[str, Any]", json.loads(body))
+    content: dict[str, Any] = json.loads(body)
     result = {"response": content} if status == 200 else {"error": content.get("error", content)}
     return {"metadata": {"key": item_id}, **result}

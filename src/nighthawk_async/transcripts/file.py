@@ -14,6 +14,7 @@ from typing_extensions import TypedDict
 
 from ..errors import TranscriptError
 from ..recording.redaction import Redactor
+from ..types.json import is_json_object, is_mapping
 from ..types.messages import (
     AssistantMessage,
     AudioUrl,
@@ -179,9 +180,7 @@ def read_transcript(text: str | bytes) -> TranscriptFields:
 
 
 def _version_of(content: object) -> object:
-    if not isinstance(content, dict):
-        return None
-    return cast("dict[str, object]", content).get("transcript_version")
+    return content.get("transcript_version") if is_json_object(content) else None
 
 
 def _form(message: Message) -> _User | _Assistant | _Results:
@@ -271,8 +270,8 @@ def _item(form: str | _Bytes | _Url | _Uploaded) -> UserContent:
 
 def _plain(value: object) -> object:
     """The data of a mapping that is no dictionary, as provider content may hold."""
-    if isinstance(value, Mapping):
-        return dict(cast("Mapping[object, object]", value))
+    if is_mapping(value):
+        return dict(value)
     raise NotImplementedError(f"{type(value).__name__} is no data of a message")
 
 

@@ -23,6 +23,7 @@ from ..types.messages import (
 from ..types.outcomes import OutcomeKind
 from ..types.usage import Usage
 from ..wire.media import describe_media
+from .file import read_transcript, transcript_json
 
 
 def shown_conversation(
@@ -230,8 +231,6 @@ class Transcript:
             show_secrets: Whether credentials of providers, and texts that look like a key, are kept. Without
                 them the text may differ from the one that the model saw.
         """
-        from .file import transcript_json
-
         return transcript_json(
             {
                 "step_id": self.step_id,
@@ -256,8 +255,6 @@ class Transcript:
         Raises:
             TranscriptError: It is no transcript of this version; the message names the place of the fault.
         """
-        from .file import read_transcript
-
         return cls(**read_transcript(text))
 
     def save(self, path: str | PathLike[str], *, show_secrets: bool = False) -> None:

@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import SecretBytes, SecretStr
 
+from ..prompt.plain_text import class_of
 from .canonical_writing import (
     BASES,
     ENCODER,
@@ -49,7 +50,7 @@ def _form_of_rows(writer: FormWriter, items: list[Any]) -> bytes | None:
     try:
         if are_plain(items):
             return sized(b"l", ENCODER.encode(items))
-        kind = cast("type[Any]", type(items[0]))
+        kind = class_of(items[0])
         if {type(each) for each in items} != {kind}:
             return None
         if kind is tuple:
@@ -247,7 +248,7 @@ def structure_form(writer: FormWriter, value: Any) -> bytes:
     """The form of such a tuple."""
     return (
         b"&"
-        + text_form(type_name(cast("type[Any]", type(value))))
+        + text_form(type_name(class_of(value)))
         + writer.forms(value.__reduce__()[1])  # with the parts that only have names
     )
 
@@ -265,7 +266,7 @@ def maker_of_numpy(kind: type[Any]) -> Maker | None:
 
 def _numpy_form(writer: FormWriter, value: Any) -> bytes:
     kind, size = value.dtype.kind, value.dtype.itemsize
-    named = type_name(cast("type[Any]", type(value)))
+    named = type_name(class_of(value))
     start = b"%" + text_form(named) + text_form(repr(value.dtype)) + writer.form(value.shape)
     if kind in _PLAIN_KINDS and size <= _MOST_BYTES.get(kind, size):
         return start + sized(b"b", value.tobytes())
@@ -318,7 +319,7 @@ def secret_form(writer: FormWriter, value: Any) -> bytes:
     """The form of a secret. The digest of the text as such is kept nowhere but in memory."""
     if not hasattr(hashlib, "scrypt"):  # in a browser
         return unstable_form(writer, value)
-    kind = type_name(cast("type[Any]", type(value))).encode()
+    kind = type_name(class_of(value)).encode()
     content = writer.form(object.__getattribute__(value, "_secret_value"))
     return sized(b"#", kind + _slow_digest(hashlib.sha256(sized(b"#", kind) + content).digest()))
 

@@ -12,9 +12,10 @@ import typing
 from collections.abc import Callable, Mapping
 from enum import Enum, Flag
 from functools import lru_cache, partial
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from ..parallel.task_node import Callee
+from ..prompt.plain_text import class_of
 from .canonical_containers import (
     CONTAINERS,
     LIBRARY,
@@ -145,7 +146,7 @@ def _descriptor_form(writer: FormWriter, value: Any) -> bytes:
 
 def _wrapped_form(writer: FormWriter, value: Any) -> bytes:
     """The form of a function with a cache."""
-    held = cast("dict[str, object]", value.__dict__)
+    held: dict[str, object] = value.__dict__
     module, name = held.get("__module__"), held.get("__qualname__")
     if isinstance(name, str) and stands_for(value, module, name):
         return b"x" + text_form(f"{module}.{name}")
@@ -190,21 +191,21 @@ def _named_form(writer: FormWriter, value: Any) -> bytes:
     """The form of what the standard library and typing know by name: a type variable, a logger."""
     names = ("_name", "__name__", "__forward_arg__", "name")
     name = next(each for name in names if (each := getattr(value, name, None)) is not None)
-    return b"I" + class_form(cast("type[Any]", type(value))) + text_form(str(name))
+    return b"I" + class_form(class_of(value)) + text_form(str(name))
 
 
 def _single_form(_: FormWriter, value: object) -> bytes:
     """The form of the one object of a class."""
-    return b"1" + text_form(type_name(cast("type[Any]", type(value))))
+    return b"1" + text_form(type_name(type(value)))
 
 
 def _enum_form(writer: FormWriter, value: Enum) -> bytes:
-    content = cast("dict[str, object]", object.__getattribute__(value, "__dict__"))
+    content: dict[str, object] = object.__getattribute__(value, "__dict__")
     name, number = content.get("_name_"), content.get("_value_")
     # A combination of flags has a name in some versions of Python only.
     return (
         b"G"
-        + class_form(cast("type[Any]", type(value)))
+        + class_form(type(value))
         + (writer.form(number) if isinstance(value, Flag) else writer.form(name))
     )
 
@@ -244,19 +245,15 @@ def _object_form(writer: FormWriter, value: object) -> bytes:
     if not attributes:
         writer.note_unstable(value)  # it is known, but no other such object can be told from it
     parts = parts_of_instance(attributes, needs_public=True)
-    return b"J" + class_form(cast("type[Any]", type(value))) + _parts_form(writer, value, parts)
+    return b"J" + class_form(type(value)) + _parts_form(writer, value, parts)
 
 
 def _exception_form(writer: FormWriter, value: BaseException) -> bytes:
-    return (
-        b"!"
-        + class_form(cast("type[Any]", type(value)))
-        + _parts_form(writer, value, parts_of_exception(value))
-    )
+    return b"!" + class_form(type(value)) + _parts_form(writer, value, parts_of_exception(value))
 
 
 def _text_maker(write: Callable[[Any], str]) -> Maker:
-    return lambda _, value: b"_" + class_form(cast("type[Any]", type(value))) + text_form(write(value))
+    return lambda _, value: b"_" + class_form(class_of(value)) + text_form(write(value))
 
 
 def _identity_maker(function: IdentityFunction) -> Maker:
@@ -266,8 +263,8 @@ def _identity_maker(function: IdentityFunction) -> Maker:
         except Exception as error:  # code of the user's
             writer.note_unstable(value)
             writer.doubt(value, f"has an identity function that failed: {type(error).__name__}: {error}")
-            return sized(b"?", type_name(cast("type[Any]", type(value))).encode())
-        return b"=" + text_form(type_name(cast("type[Any]", type(value)))) + writer.form(given)
+            return sized(b"?", type_name(class_of(value)).encode())
+        return b"=" + text_form(type_name(class_of(value))) + writer.form(given)
 
     return make
 

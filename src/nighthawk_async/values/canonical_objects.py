@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Struct
 from pydantic import BaseModel
 
+from ..types.json import is_json_object, is_list_or_tuple
 from .canonical_writing import (
     ENCODER,
     LEAVES,
@@ -84,11 +85,11 @@ class _ClassWriter:
 
     def _contents(self, kind: type[Any]) -> Iterator[bytes]:
         """The forms of what a class statement says: bases, functions, values, and what it declares."""
-        yield from map(self.of_class, (cast("type[Any]", type(kind)), *kind.__bases__))
+        yield from map(self.of_class, (type(kind), *kind.__bases__))
         held = dict(vars(kind))
         is_enum = issubclass(type(kind), EnumMeta)
         if is_enum:
-            members = cast("dict[str, object]", held.pop("_member_map_"))
+            members: dict[str, object] = held.pop("_member_map_")
             held |= {f"{name} {number}": each for number, (name, each) in enumerate(members.items())}
         if issubclass(kind, msgspec.Struct):
             held |= {name: getattr(kind, name) for name in _OF_STRUCTS}
@@ -99,7 +100,7 @@ class _ClassWriter:
 
     def _form(self, value: object, level: int) -> bytes:
         """The form of what a class holds or declares: values, types, their arguments and constraints."""
-        kind = cast("type[Any]", type(value))
+        kind = type(value)
         if (leaf := LEAVES.get(kind)) is not None:
             return leaf(value)
         self._parts += 1
@@ -165,7 +166,7 @@ def _parts_of(kind: type[Any], value: Any) -> Iterable[object] | None:
         return held.get("_name_"), number if type(number) in LEAVES else None
     base: Any = next((each for each in _SEQUENCES if issubclass(kind, each)), None)
     if base is not None:
-        return cast("Iterable[object]", base.__iter__(value))
+        return base.__iter__(value)
     if kind in (staticmethod, classmethod):
         return (value.__func__,)
     if kind is property:
@@ -173,9 +174,9 @@ def _parts_of(kind: type[Any], value: Any) -> Iterable[object] | None:
     if kind is partial:
         return value.func, value.args, value.keywords
     if kind in (operator.itemgetter, operator.attrgetter, operator.methodcaller):
-        return cast("Iterable[object]", value.__reduce__()[1:])
+        return value.__reduce__()[1:]
     if kind in (datetime.datetime, datetime.time):
-        return cast("Iterable[object]", cast("Any", kind).__reduce__(value)[1])
+        return cast("Any", kind).__reduce__(value)[1]
     if kind is msgspec.structs.StructConfig:
         return [getattr(value, name) for name in dir(kind) if name[:1] != "_"]
     name = type_name(kind)
@@ -240,8 +241,8 @@ def parts_of_instance(attributes: Mapping[str, object], *, needs_public: bool) -
 
 def parts_of(value: object) -> Mapping[object, object]:
     """The items of a container, or the public attributes of an object; none of other values."""
-    if type(value) in (list, tuple):
-        return dict(enumerate(cast("list[object]", value)))
+    if type(value) in (list, tuple) and is_list_or_tuple(value):
+        return dict(enumerate(value))
     if type(value) is dict:
         entries = cast("dict[object, object]", value)
         return {key: entry for key, entry in entries.items() if type(key) in LEAVES}
@@ -327,9 +328,8 @@ def fields_of(kind: type[Any]) -> Fields | None:
         declared_names: tuple[str, ...] = tuple(sorted(kind.__struct_fields__))
         return Fields(partial(_read_struct, declared_names), declared_names)
     fields = class_attribute(kind, "__dataclass_fields__")
-    if isinstance(fields, dict) and is_made_in_python(kind):
-        declared = cast("dict[str, Any]", fields)
-        return _held_fields({name for name, each in declared.items() if each._field_type.name == "_FIELD"})
+    if is_json_object(fields) and is_made_in_python(kind):
+        return _held_fields({name for name, each in fields.items() if each._field_type.name == "_FIELD"})
     if (attributes := class_attribute(kind, "__attrs_attrs__")) is not None and is_made_in_python(kind):
         return _held_fields({each.name for each in attributes})
     return None
@@ -362,8 +362,8 @@ def _held_fields(names: set[str]) -> Fields:
 
 def _read_model(value: BaseModel) -> FieldParts:
     """Read the fields of a model, its extra fields and its private attributes; nothing that it computes."""
-    fields = cast("Mapping[str, object]", class_attribute(type(value), "__pydantic_fields__", {}))
-    held = cast("dict[str, object]", object.__getattribute__(value, "__dict__"))
+    fields: Mapping[str, object] = class_attribute(type(value), "__pydantic_fields__", {})
+    held: dict[str, object] = object.__getattribute__(value, "__dict__")
     parts: dict[str, object] = {name: each for name, each in held.items() if name in fields}
     hides: tuple[str, ...] = ()
     if len(parts) < len(held):
@@ -371,13 +371,13 @@ def _read_model(value: BaseModel) -> FieldParts:
         counted, hides = _with_others(parts, others)
         parts = dict(counted)
     for name in ("__pydantic_extra__", "__pydantic_private__"):
-        more = cast("dict[str, object] | None", object.__getattribute__(value, name))
+        more: dict[str, object] | None = object.__getattribute__(value, name)
         parts |= {f"{name} {key}": each for key, each in (more or {}).items()}
     return parts, hides
 
 
 def _read_given(value: BaseModel) -> Collection[str]:
-    return cast("set[str]", object.__getattribute__(value, "__pydantic_fields_set__"))
+    return object.__getattribute__(value, "__pydantic_fields_set__")
 
 
 def text_of(kind: type[Any]) -> Callable[[Any], str] | None:

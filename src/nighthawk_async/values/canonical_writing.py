@@ -31,6 +31,7 @@ import msgspec
 
 from ..natural.tree import CLOSURE_NAMES
 from ..pickling import PicklableError
+from ..prompt.plain_text import class_of
 
 
 def sized(tag: bytes, content: bytes) -> bytes:
@@ -341,7 +342,7 @@ def cells_of(function: FunctionType) -> Iterator[tuple[str, object, bool]]:
 def attributes_of_function(function: FunctionType) -> dict[str, object]:
     """The public attributes of a function, without those that its own code changes, such as a counter."""
     changed = _changes_of(function.__code__).attributes
-    held = cast("dict[str, object]", function.__dict__)
+    held: dict[str, object] = function.__dict__
     return {name: value for name, value in held.items() if name[:1] != "_" and name not in changed}
 
 
@@ -503,7 +504,7 @@ class FormWriter:
         Raises:
             TooLargeError: It is too large.
         """
-        kind = cast("type[Any]", type(value))
+        kind = class_of(value)
         leaf = LEAVES.get(kind)
         if leaf is not None:
             return leaf(value)

@@ -87,8 +87,8 @@ def _is_same(before: object, after: object) -> bool:
     if kind in _MAPPINGS:
         first, second = (cast("dict[object, object]", each) for each in (before, after))
         return _are_same(first, second) and _are_same(first.values(), second.values())
-    if isinstance(before, BaseModel):
-        return _are_same_models(before, cast("BaseModel", after))
+    if isinstance(before, BaseModel) and isinstance(after, BaseModel):
+        return _are_same_models(before, after)
     if is_dataclass(before):
         names = [each.name for each in fields(cast("Any", before))]
         return _are_same(*([getattr(each, name) for name in names] for each in (before, after)))
@@ -209,7 +209,7 @@ class InstanceFields:
     def _held(self, value: Any) -> dict[str, object]:
         if self._is_model:
             variables = cast("dict[str, object]", vars(value))
-            extra = cast("dict[str, object]", value.__pydantic_extra__ or {})
+            extra: dict[str, object] = value.__pydantic_extra__ or {}
             if not extra and variables.keys() <= self._defaults.keys():
                 return variables
             variables = {**variables, **extra}
@@ -228,7 +228,7 @@ class InstanceFields:
     def _by_name(self, schema: dict[str, Any]) -> dict[str, Any]:
         """The schema of the fields by name, without those that only `__init__` takes."""
         if schema["type"] == "model-fields":
-            named = cast("dict[str, dict[str, Any]]", schema["fields"])
+            named: dict[str, dict[str, Any]] = schema["fields"]
             extra = {name: self._schemas.guard_converted(schema[name]) for name in _EXTRA if name in schema}
             return (
                 schema | {"fields": {name: self._field(name, each) for name, each in named.items()}} | extra
@@ -258,7 +258,7 @@ def copied(value: Any, converted: Mapping[str, object]) -> Any:
     """A shallow copy with some fields replaced; avoids running user code."""
     if isinstance(value, BaseModel):
         model = BaseModel.__copy__(value)
-        extra = cast("dict[str, object]", model.__pydantic_extra__ or {})
+        extra: dict[str, object] = model.__pydantic_extra__ or {}
         variables = cast("dict[str, object]", model.__dict__)
         for name, each in converted.items():
             (extra if name in extra else variables)[name] = each
@@ -346,7 +346,7 @@ def compiled(annotation: object, *, is_converted: bool = False) -> "Validator":
         Exception: pydantic, or code of the user's type, cannot make one.
     """
     try:
-        return _cached(cast("Hashable", annotation), is_converted)
+        return _cached(annotation, is_converted)
     except TypeError:  # not hashable: Annotated[int, {}]
         return _build(annotation, is_converted)
 
@@ -601,7 +601,7 @@ class _InstanceCheck:
         self._schemas = schemas
         self._schema = schema
         self._layers = [each for each in layers if each["type"] == "function-after"]
-        self._class = cast("type[Any]", schema["cls"])
+        self._class: type[Any] = schema["cls"]
         self.name = self._class.__name__
         self._fields: InstanceFields | None = None
         self._validators: Validator | None = None

@@ -20,10 +20,11 @@ from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, JsonSchemaWarningKind
 from pydantic_core import ErrorDetails, PydanticSerializationError, SchemaValidator, core_schema, to_json
 
-from ..errors import AnnotationError, ToolValidationError
+from ..errors import AnnotationError
+from ..types.json import is_json_list, is_json_object
 from .error_text import describe_error
 from .schemas import CoreSchema, adapted_core_schema, changed, is_given_by_name, schema_validator, with_inner
-from .validation import reason_without_schema, type_name
+from .validation import mismatch_error, reason_without_schema, type_name
 
 
 class JsonSchemas(Struct, frozen=True, kw_only=True):
@@ -166,18 +167,17 @@ def _require_tags(schema: Any, definitions: Mapping[str, Any]) -> None:
         schema: The schema; it is changed.
         definitions: The schemas that its references refer to; they are changed.
     """
-    if isinstance(schema, list):
-        for each in cast("list[object]", schema):
+    if is_json_list(schema):
+        for each in schema:
             _require_tags(each, definitions)
-    if not isinstance(schema, dict):
+    if not is_json_object(schema):
         return
-    node = cast("dict[str, Any]", schema)
-    discriminator = node.get("discriminator")
-    if "anyOf" in node and isinstance(discriminator, dict):
-        tag = node.pop("discriminator")["propertyName"]
-        for each in node["anyOf"]:
+    discriminator = schema.get("discriminator")
+    if "anyOf" in schema and isinstance(discriminator, dict):
+        tag = schema.pop("discriminator")["propertyName"]
+        for each in schema["anyOf"]:
             _require_tag(each, tag, definitions)
-    for each in node.values():
+    for each in schema.values():
         _require_tags(each, definitions)
 
 
@@ -198,20 +198,19 @@ _REFERENCE = "#/$defs/"
 
 def _cleaned(schema: Any, names: Mapping[str, str]) -> Any:
     """A schema without titles, with its references renamed."""
-    if not isinstance(schema, dict):  # True or False
+    if not is_json_object(schema):  # True or False
         return schema
-    cleaned = {name: each for name, each in cast("dict[str, Any]", schema).items() if name != "title"}
+    cleaned = {name: each for name, each in schema.items() if name != "title"}
     if "default" in cleaned and not _is_json(cleaned["default"]):
         del cleaned["default"]
     if isinstance(reference := cleaned.get("$ref"), str) and reference.startswith(_REFERENCE):
         cleaned["$ref"] = _REFERENCE + names[reference.removeprefix(_REFERENCE)]
     for name in _NAMED_SCHEMAS:
-        if isinstance(inner := cleaned.get(name), dict):
-            named = cast("dict[str, Any]", inner)
-            cleaned[name] = {key: _cleaned(each, names) for key, each in named.items()}
+        if is_json_object(inner := cleaned.get(name)):
+            cleaned[name] = {key: _cleaned(each, names) for key, each in inner.items()}
     for name in _LISTED_SCHEMAS:
-        if isinstance(inner := cleaned.get(name), list):
-            cleaned[name] = [_cleaned(each, names) for each in cast("list[Any]", inner)]
+        if is_json_list(inner := cleaned.get(name)):
+            cleaned[name] = [_cleaned(each, names) for each in inner]
     for name in _INNER_SCHEMAS:
         if name in cleaned:
             cleaned[name] = _cleaned(cleaned[name], names)
@@ -260,7 +259,7 @@ def data_schemas(annotations: tuple[object, ...]) -> JsonSchemas:
         Exception: A type has no JSON Schema, a plain class for example; see `reason_without_schema`.
     """
     try:
-        return _cached_schemas(cast("tuple[Hashable, ...]", annotations))
+        return _cached_schemas(annotations)
     except TypeError as error:
         if "unhashable" not in str(error):
             raise
@@ -298,17 +297,17 @@ def validate_data(value: object, annotation: object, *, subject: str, is_whole: 
         return validator.validate_json(text, allow_partial=not is_whole)
     except ValidationError as error:
         paths = [each["loc"] for each in error.errors(include_url=False, include_input=False)]
-        raise _mismatch(subject, annotation, _describe(error, value), *paths) from error
+        raise mismatch_error(subject, annotation, _describe(error, value), *paths) from error
     except PydanticSerializationError as error:
-        raise _mismatch(subject, annotation, _describe_unencodable(error)) from error
+        raise mismatch_error(subject, annotation, _describe_unencodable(error)) from error
     except Exception as error:  # a user's validator may raise anything
-        raise _mismatch(subject, annotation, describe_error(error)) from error
+        raise mismatch_error(subject, annotation, describe_error(error)) from error
 
 
 def _validator_of(annotation: object, subject: str) -> SchemaValidator:
     try:
         try:
-            return _cached_validator(cast("Hashable", annotation))
+            return _cached_validator(annotation)
         except TypeError as error:
             if "unhashable" not in str(error):
                 raise
@@ -354,13 +353,6 @@ def _relaxed(schema: dict[str, Any]) -> dict[str, Any]:
     if schema["type"] == "generator":  # it would validate items only on iteration
         return relaxed | {"type": "list"}
     return relaxed | {"strict": False} if schema["type"] in _READ_FROM_TEXT else relaxed
-
-
-def _mismatch(
-    subject: str, annotation: object, reason: str, *paths: tuple[str | int, ...]
-) -> ToolValidationError:
-    what = f"{subject} must be {type_name(annotation)}"
-    return ToolValidationError(f"{what}: {reason}").without_content(what).about(annotation, *paths)
 
 
 def _describe(error: ValidationError, value: object) -> str:

@@ -10,11 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import chain
 from math import ceil
-from typing import Any, cast
+from typing import Any
 
 from msgspec import Struct, field
 
+from ..catalog.providers import PROVIDERS
 from ..prompt.tokens import TokenCounter
+from ..types.json import is_json_mapping
 from ..types.messages import (
     AssistantMessage,
     BinaryContent,
@@ -247,16 +249,13 @@ def _parts_of_extra_body(settings: Mapping[str, Any]) -> list[Mapping[str, Any]]
 
 
 def _object(of: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    value: object = of.get(name)
-    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+    return value if is_json_mapping(value := of.get(name)) else {}
 
 
 @lru_cache(maxsize=256)
 def _has_own_tokenizer(model_name: str) -> bool:
     """Whether the token counter for a model's name uses the model's own tokenizer."""
     from tiktoken.model import encoding_name_for_model
-
-    from ..catalog.providers import PROVIDERS  # here, because most programs have no token budget
 
     provider, _, name = model_name.partition(":")
     facts = PROVIDERS.get(provider)

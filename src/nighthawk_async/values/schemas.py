@@ -47,6 +47,7 @@ import msgspec
 from pydantic import ConfigDict, EncodedBytes, EncodedStr, Field, TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError, SchemaValidator, core_schema, to_jsonable_python
 
+from ..types.json import is_json_object, is_list_or_tuple
 from .error_text import describe_error
 
 _DATETIMES = TypeAdapter(dt.datetime)
@@ -302,15 +303,13 @@ def changed(schema: Any, change: Change) -> Any:
         schema: A schema, a list or mapping of schemas, or any other part of one.
         change: Returns the changed schema; it calls `with_inner` for the schemas inside.
     """
-    if isinstance(schema, list | tuple):
-        items = cast("list[Any] | tuple[Any, ...]", schema)
-        return type(items)(changed(each, change) for each in items)
-    if not isinstance(schema, dict):
+    if is_list_or_tuple(schema):
+        return type(schema)(changed(each, change) for each in schema)
+    if not is_json_object(schema):
         return schema
-    node = cast("dict[str, Any]", schema)
-    if isinstance(node.get("type"), str):
-        return change(node)
-    return {name: changed(each, change) for name, each in node.items()}
+    if isinstance(schema.get("type"), str):
+        return change(schema)
+    return {name: changed(each, change) for name, each in schema.items()}
 
 
 def with_inner(schema: dict[str, Any], change: Change) -> dict[str, Any]:
@@ -597,7 +596,7 @@ def _is_of_user(schema: dict[str, Any]) -> bool:
     """Whether a function schema has a function of the user, or one of pydantic that converts for the user."""
     function: Any = schema["function"]["function"]
     while isinstance(function, functools.partial):
-        function = cast("Any", function).func
+        function = function.func
     if isinstance(getattr(function, "__self__", None), EncodedBytes | EncodedStr):
         return True
     module: object = getattr(function, "__module__", None)
@@ -616,8 +615,8 @@ def gives_back(function: Any) -> bool:
     while not isinstance(function, FunctionType):
         if isinstance(function, MethodType):
             function, position = function.__func__, 1
-        elif isinstance(function, functools.partial) and not cast("Any", function).args:
-            function = cast("Any", function).func
+        elif isinstance(function, functools.partial) and not function.args:
+            function = function.func
         else:
             return False
     code = function.__code__

@@ -66,7 +66,7 @@ def identify(value: object) -> Identity:
     try:
         form = writer.form(value)
     except Exception as error:  # too large, too deep, changed by another thread meanwhile, an odd class
-        kind = type_name(cast("type[Any]", type(value)))
+        kind = type_name(type(value))
         unknown = {kind: f"cannot be read as a whole ({type(error).__name__})"}
         return Identity(digest=_digest(kind.encode()) + UNSTABLE, unstable=(value,), unknown=unknown)
     digest = _digest(form) + (UNSTABLE if writer.unstable else "")
@@ -104,7 +104,7 @@ def plain_digest(value: object) -> str:
     """
     if not isinstance(value, _COLLECTING):
         return stable_digest(_plain_form(value, ()))
-    kind = type_name(cast("type[Any]", type(value)))
+    kind = type_name(type(value))
     if isinstance(value, set | bytearray):
         return stable_digest((kind, cast("object", value)))
     items = list(cast("deque[object]", value)) if isinstance(value, deque) else value
@@ -114,7 +114,7 @@ def plain_digest(value: object) -> str:
 def _plain_form(value: object, outer: tuple[object, ...]) -> object:
     if type(value) in LEAVES or isinstance(value, Enum) or find_identity(type(value)) is not None:
         return value
-    kind = type_name(cast("type[Any]", type(value)))
+    kind = type_name(type(value))
     if isinstance(value, _COLLECTING) or any(value is each for each in outer):
         return kind
     if len(outer) == _MOST_LEVELS or is_infrastructure(type(value)):
@@ -125,7 +125,7 @@ def _plain_form(value: object, outer: tuple[object, ...]) -> object:
 def _parts_of(value: Any) -> Mapping[object, object]:
     """The parts of a value: of a function what it carries, of others see `parts_of`."""
     if isinstance(value, type):
-        return {"": class_form(cast("type[Any]", value))}
+        return {"": class_form(value)}
     if isinstance(value, MethodType):
         return {"function": value.__func__, "object": value.__self__}
     if isinstance(value, partial):
@@ -145,7 +145,7 @@ def _parts_of(value: Any) -> Mapping[object, object]:
     for name, cell, is_changed in cells_of(value):
         parts[f"variable {name}"] = type(cell) if is_changed else cell
     parts["defaults"] = value.__defaults__ or ()
-    parts |= cast("dict[object, object]", value.__kwdefaults__ or {})
+    parts |= value.__kwdefaults__ or {}
     return parts
 
 
@@ -192,7 +192,7 @@ def _plain_form_of_digest_of_version_1(value: Any) -> object:
     """Return what stands for an object that msgspec cannot encode."""
     if isinstance(value, BaseModel):
         return [_type_name(value), dict(vars(value))]
-    name = getattr(cast("object", value), "__qualname__", None)
+    name = getattr(value, "__qualname__", None)
     if isinstance(name, str):  # a function, a class
         full_name = former_name(f"{getattr(value, '__module__', '')}.{name}")
         return [full_name.removesuffix(f".{name}"), name]

@@ -143,7 +143,7 @@ def as_written(annotation: object) -> object:
         annotation: A type, perhaps made by `type_of_items` or `with_unpacked`.
     """
     if get_origin(annotation) is Annotated:
-        for each in cast("Any", annotation).__metadata__:
+        for each in getattr(annotation, "__metadata__", ()):
             if isinstance(each, KeywordItems):
                 return each.typed_dict
             if isinstance(each, UnpackedTuple):
@@ -259,7 +259,7 @@ def type_adapter(annotation: object) -> TypeAdapter[Any]:
         pydantic.PydanticUserError: pydantic cannot make a schema of the annotation.
     """
     try:
-        return _cached_adapter(cast("Hashable", annotation))
+        return _cached_adapter(annotation)
     except TypeError:  # not hashable: Annotated[int, {}]
         return _build_adapter(annotation)
 
@@ -354,7 +354,7 @@ def validate_value(
     if _accepts_everything(annotation):
         return value
     if annotation is NoReturn or annotation is Never:
-        raise _mismatch(subject, annotation, "no value is one")
+        raise mismatch_error(subject, annotation, "no value is one")
     if cast("object", type(value)) is annotation and _is_without_parts(annotation):
         return value
     validator = _validator_of(annotation, subject, is_converted=origin != "new")
@@ -362,9 +362,9 @@ def validate_value(
         result = validator.validated(value, is_changed=origin == "changed")
     except ValidationError as error:
         paths = [each["loc"] for each in error.errors(include_url=False, include_input=False)]
-        raise _mismatch(subject, annotation, describe_validation_error(error), *paths) from error
+        raise mismatch_error(subject, annotation, describe_validation_error(error), *paths) from error
     except Exception as error:  # a user's validator may raise anything
-        raise _mismatch(subject, annotation, describe_error(error)) from error
+        raise mismatch_error(subject, annotation, describe_error(error)) from error
     if result.is_doubtful and origin == "declared":
         with suppress(ToolValidationError):  # then it was converted
             return validate_value(value, annotation, subject=subject)
@@ -432,9 +432,10 @@ def reason_without_schema(error: Exception) -> str:
     return f"{said.rstrip('.')}."
 
 
-def _mismatch(
+def mismatch_error(
     subject: str, annotation: object, reason: str, *paths: tuple[str | int, ...]
 ) -> ToolValidationError:
+    """The error of a value that does not match its type."""
     what = f"{subject} must be {type_name(annotation)}"
     return ToolValidationError(f"{what}: {reason}").without_content(what).about(annotation, *paths)
 

@@ -6,9 +6,10 @@ carries out by itself are recognized, because they consume tokens and money.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, TypeGuard
 
 from ..errors import ConfigurationError
+from ..types.json import is_json_mapping, is_list_or_tuple
 
 _DECLARATIONS = ("functionDeclarations", "function_declarations")
 """The protocol's names of the list in which a tool of the Gemini API holds functions."""
@@ -38,22 +39,20 @@ def with_more_tools(own: Sequence[Mapping[str, Any]], more: object) -> list[Mapp
     Raises:
         ConfigurationError: They are no list of objects, or one of them has the name of another.
     """
-    is_list = isinstance(more, list | tuple)
-    if not is_list or not all(map(_is_tool, cast("Sequence[object]", more))):
+    if not _are_tools(more):
         raise ConfigurationError(
             "Model setting 'extra_body': 'tools' is a list of objects in the form of the protocol, which are "
-            f"added to the tools of the request; it is {_described(cast('object', more))}."
+            f"added to the tools of the request; it is {_described(more)}."
         )
-    added = cast("Sequence[Mapping[str, Any]]", more)
     known = {name for tool in own for name in _tool_names(tool)}
-    for name in (name for tool in added for name in _tool_names(tool)):
+    for name in (name for tool in more for name in _tool_names(tool)):
         if name in known:
             raise ConfigurationError(
                 f"Model setting 'extra_body' holds the tool {name!r}, which the request offers already; "
                 "leave it out, or give it another name."
             )
         known.add(name)
-    return _with_one_list_of_functions([*own, *added])
+    return _with_one_list_of_functions([*own, *more])
 
 
 def added_native_tools(more: object) -> Iterator[tuple[str, int | None]]:
@@ -64,14 +63,11 @@ def added_native_tools(more: object) -> Iterator[tuple[str, int | None]]:
     Args:
         more: The `tools` of `extra_body`.
     """
-    for tool in cast("Sequence[object]", more) if isinstance(more, list | tuple) else ():
-        if not _is_tool(tool):
-            continue
-        fields = cast("Mapping[str, Any]", tool)
-        for word in _native_words(fields):
+    for tool in filter(_is_tool, more) if is_list_or_tuple(more) else ():
+        for word in _native_words(tool):
             name = _CAPITAL.sub(lambda found: f"_{found[0].lower()}", word)
             common = (each for beginning, each in _NATIVE_TYPES.items() if name.startswith(beginning))
-            limit: object = fields.get("max_uses")
+            limit: object = tool.get("max_uses")
             yield next(common, name), limit if isinstance(limit, int) and limit > 0 else None
 
 
@@ -87,26 +83,27 @@ def _native_words(tool: Mapping[str, Any]) -> list[str]:
 
 
 def _described(value: object) -> str:
-    if not isinstance(value, list | tuple):
+    if not is_list_or_tuple(value):
         return "None" if value is None else type(value).__name__
-    entries = cast("Sequence[object]", value)
-    wrong = next(each for each in entries if not _is_tool(each))
+    wrong = next(each for each in value if not _is_tool(each))
     return f"a list with {'an empty object' if wrong == {} else type(wrong).__name__}"
 
 
-def _is_tool(value: object) -> bool:
-    return isinstance(value, Mapping) and bool(cast("Mapping[str, Any]", value))
+def _are_tools(value: object) -> TypeGuard[Sequence[Mapping[str, Any]]]:
+    return is_list_or_tuple(value) and all(map(_is_tool, value))
+
+
+def _is_tool(value: object) -> TypeGuard[Mapping[str, Any]]:
+    return is_json_mapping(value) and bool(value)
 
 
 def _tool_names(tool: Mapping[str, Any]) -> Iterator[str]:
     """The names that no other tool of a request may have: of functions, or the type of a native tool."""
     functions: list[object] = [tool, tool.get("function")]
     for name in _DECLARATIONS:
-        if isinstance(declared := tool.get(name), list | tuple):
-            functions += cast("Sequence[object]", declared)
-    names = [
-        cast("Mapping[str, object]", each).get("name") for each in functions if isinstance(each, Mapping)
-    ]
+        if is_list_or_tuple(declared := tool.get(name)):
+            functions += declared
+    names = [each.get("name") for each in functions if is_json_mapping(each)]
     yield from (name for name in names if isinstance(name, str))
     kind: object = tool.get("type")
     if not any(names) and isinstance(kind, str) and kind not in _TYPES_OF_MANY:
@@ -119,8 +116,8 @@ def _with_one_list_of_functions(tools: list[Mapping[str, Any]]) -> list[Mapping[
         each
         for tool in tools
         for name in _DECLARATIONS
-        if isinstance(functions := tool.get(name), list | tuple)
-        for each in cast("Sequence[Any]", functions)
+        if is_list_or_tuple(functions := tool.get(name))
+        for each in functions
     ]
     if not declared:
         return tools

@@ -13,12 +13,13 @@ looked at once, however the text was cut.
 import re
 from collections.abc import Mapping
 from itertools import accumulate
-from typing import Any, cast
+from typing import Any
 from uuid import uuid4
 
 import msgspec
 
 from ..errors import ConfigurationError, ModelProtocolError
+from ..types.json import is_json_mapping, is_json_object, is_list_or_tuple, is_mapping
 from ..types.model import ModelRequest, NamedToolChoice
 from .redaction import excerpt
 
@@ -197,7 +198,7 @@ def as_object(value: object) -> dict[str, Any]:
     Args:
         value: A decoded JSON value.
     """
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    return value if is_json_object(value) else {}
 
 
 NO_TEXT = "[no text]"
@@ -288,8 +289,8 @@ def valid_arguments(arguments: str) -> str:
 
 def _plain(value: object) -> object:
     """A mapping of any kind, such as a read-only view, as a dictionary."""
-    if isinstance(value, Mapping):
-        return dict(cast("Mapping[str, object]", value))
+    if is_json_mapping(value):
+        return dict(value)
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 
@@ -297,9 +298,8 @@ def _without_lone_surrogates(value: object) -> object:
     """The same value with every lone surrogate, which no UTF-8 text may hold, replaced by U+FFFD."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, Mapping):
-        entries = cast("Mapping[object, object]", value).items()
-        return {_without_lone_surrogates(key): _without_lone_surrogates(each) for key, each in entries}
-    if isinstance(value, list | tuple):
-        return [_without_lone_surrogates(each) for each in cast("list[object]", value)]
+    if is_mapping(value):
+        return {_without_lone_surrogates(key): _without_lone_surrogates(each) for key, each in value.items()}
+    if is_list_or_tuple(value):
+        return [_without_lone_surrogates(each) for each in value]
     return value

@@ -5,11 +5,12 @@ refused, never left out.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any, cast
+from typing import Any
 
 from ..errors import ConfigurationError
+from ..types.json import is_json_list, is_json_mapping, is_list_or_tuple
 from ..types.native_tools import CodeExecution, FileSearch, NativeTool, UserLocation, WebSearch
 
 _EXAMPLE = "nighthawk_async.WebSearch(max_uses=3)"
@@ -30,12 +31,12 @@ def native_tools_of(settings: Mapping[str, Any]) -> tuple[NativeTool, ...]:
     given: object = settings.get("native_tools")
     if given is None:
         return ()
-    if not isinstance(given, list | tuple):
+    if not is_list_or_tuple(given):
         raise ConfigurationError(
             f"Model setting 'native_tools' is a list, such as [{_EXAMPLE}], not {_kind_of(given)}."
         )
     tools: list[NativeTool] = []
-    for each in cast("Iterable[object]", given):
+    for each in given:
         if not isinstance(each, WebSearch | CodeExecution | FileSearch):
             raise ConfigurationError(
                 "Model setting 'native_tools' holds WebSearch, CodeExecution and FileSearch objects, such as "
@@ -103,9 +104,8 @@ def shown_json(value: object) -> str:
 
 
 def _readable(value: object) -> object:
-    if isinstance(value, Mapping):
-        entries = cast("Mapping[str, object]", value).items()
-        return {name: _readable(each) for name, each in entries if not name.startswith("encrypted_")}
-    if isinstance(value, list):
-        return [_readable(each) for each in cast("list[object]", value)]
+    if is_json_mapping(value):
+        return {name: _readable(each) for name, each in value.items() if not name.startswith("encrypted_")}
+    if is_json_list(value):
+        return [_readable(each) for each in value]
     return value

@@ -13,8 +13,9 @@ endpoints' error message `array schema missing items`.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeGuard, cast
+from typing import Any
 
+from ..types.json import is_json_mapping, is_list_or_tuple
 from ..types.messages import ToolDefinition
 from .schema_rules import SchemaLocation, schemas_in
 
@@ -80,7 +81,7 @@ def is_strict_tool(tool: ToolDefinition) -> bool:
 
 
 def _is_strict(schema: object, root: _Schema) -> bool:
-    if not _is_schema(schema):
+    if not is_json_mapping(schema):
         return False
     if "$ref" in schema:
         return len(schema) == 1 and _is_resolvable(schema["$ref"], root)
@@ -100,26 +101,24 @@ def _is_strict(schema: object, root: _Schema) -> bool:
 
 
 def _types(schema: _Schema) -> tuple[str, ...]:
-    declared: object = schema.get("type", ())
-    return (declared,) if isinstance(declared, str) else tuple(map(str, cast("list[object]", declared)))
+    declared: str | list[object] = schema.get("type", [])
+    return (declared,) if isinstance(declared, str) else tuple(map(str, declared))
 
 
 def _is_closed_object(schema: _Schema) -> bool:
     properties: object = schema.get("properties", {})
     required: set[str] = set(schema.get("required") or ())
-    return (
-        schema.get("additionalProperties") is False and _is_schema(properties) and required == set(properties)
-    )
+    is_closed = schema.get("additionalProperties") is False
+    return is_closed and is_json_mapping(properties) and required == set(properties)
 
 
 def _has_plain_values(schema: _Schema) -> bool:
     """Whether the values that the schema lists, if any list is present, are scalars, at least one."""
     values: object = schema.get("enum", [schema.get("const")])
-    if not isinstance(values, list | tuple) or not values:
+    if not is_list_or_tuple(values) or not values:
         return False
-    listed = cast("list[object]", values)
     return all(
-        value is None or isinstance(value, str | int | float) for value in (*listed, schema.get("const"))
+        value is None or isinstance(value, str | int | float) for value in (*values, schema.get("const"))
     )
 
 
@@ -136,7 +135,7 @@ def _inner_schemas(schema: _Schema) -> Iterator[object]:
         yield from schema["anyOf"] or (None,)
     for name in ("properties", *_DEFINITIONS):
         named: object = schema.get(name, {})
-        yield from named.values() if _is_schema(named) else (None,)
+        yield from named.values() if is_json_mapping(named) else (None,)
 
 
 def _is_resolvable(reference: object, root: _Schema) -> bool:
@@ -167,7 +166,7 @@ def _schemas_in(schema: _Schema) -> Iterator[_Schema]:
     """A strict schema and every schema inside it."""
     yield schema
     for inner in _inner_schemas(schema):
-        if _is_schema(inner):
+        if is_json_mapping(inner):
             yield from _schemas_in(inner)
 
 
@@ -192,10 +191,6 @@ def _depth(schema: _Schema, root: _Schema, depths: dict[str, int]) -> int:
     inner += [schema["items"]] if "items" in schema else []
     own = any(each in ("object", "array") for each in _types(schema))
     return own + max((_depth(each, root, depths) for each in inner), default=0)
-
-
-def _is_schema(value: object) -> TypeGuard[_Schema]:
-    return isinstance(value, Mapping)
 
 
 def find_parameter_problem(parameters: Mapping[str, Any]) -> str | None:

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from ..errors import ModelStatusError
+from ..types.json import is_json_list, is_json_mapping
 from ..types.model import ResponseFailed
 from .json_text import NOT_JSON, as_object, decode_json
 from .redaction import excerpt
@@ -57,11 +58,11 @@ def retry_info_seconds(error: object) -> float | None:
     Args:
         error: The error object of a response's body: its `details` may hold a `retryDelay` such as `34.5s`.
     """
-    details = cast("Mapping[str, Any]", error).get("details") if isinstance(error, Mapping) else None
-    if not isinstance(details, list):
+    details = error.get("details") if is_json_mapping(error) else None
+    if not is_json_list(details):
         return None
-    for detail in cast("list[object]", details):
-        delay = cast("Mapping[str, Any]", detail).get("retryDelay") if isinstance(detail, Mapping) else None
+    for detail in details:
+        delay = detail.get("retryDelay") if is_json_mapping(detail) else None
         if isinstance(delay, str) and delay.endswith("s"):
             return _number(delay[:-1])
     return None
@@ -118,11 +119,10 @@ def provider_message(content: object, secrets: Sequence[str] = ()) -> ProviderMe
         secrets: Texts that must not appear in the message.
     """
     error = _unwrap(content)
-    if not isinstance(error, Mapping):
+    if not is_json_mapping(error):
         return ProviderMessage(message=excerpt(_as_text(error), secrets))
-    fields = cast("Mapping[str, Any]", error)
-    message = next((fields[key] for key in ("message", "detail", "msg") if fields.get(key)), fields)
-    names = [fields.get(key) for key in ("type", "code", "status")]
+    message = next((error[key] for key in ("message", "detail", "msg") if error.get(key)), error)
+    names = [error.get(key) for key in ("type", "code", "status")]
     name = next((each for each in names if isinstance(each, str) and each), None)
     return ProviderMessage(
         message=excerpt(_as_text(message), secrets),
@@ -142,10 +142,9 @@ def find_bare_error(content: bytes, secrets: Sequence[str] = ()) -> ProviderMess
         decoded: object = decode_json(content)
     except NOT_JSON:
         return None
-    if not isinstance(decoded, Mapping):
+    if not is_json_mapping(decoded):
         return None
-    fields = cast("Mapping[str, object]", decoded)
-    return provider_message(fields, secrets) if fields.get("error") else None
+    return provider_message(decoded, secrets) if decoded.get("error") else None
 
 
 def response_failure(data: bytes, *, transient_types: Set[str] = frozenset()) -> ResponseFailed:
@@ -202,13 +201,10 @@ def status_error(
 
 
 def _unwrap(content: object) -> object:
-    if isinstance(content, list) and content:
-        content = cast("list[object]", content)[0]
-    if isinstance(content, Mapping):
-        error = cast("Mapping[str, object]", content).get("error")
-        if error:
-            return error
-    return cast("object", content)
+    if is_json_list(content) and content:
+        content = content[0]
+    error = content.get("error") if is_json_mapping(content) else None
+    return error or content
 
 
 def _as_text(value: object) -> str:

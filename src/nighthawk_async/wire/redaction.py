@@ -1,11 +1,11 @@
 """Secrets, and excerpts of foreign text that are short, printable and free of them."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import cast
+from collections.abc import Iterator, Sequence
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from ..secret_names import is_secret_field, is_secret_name
+from ..types.json import is_list_or_tuple, is_mapping
 
 MAX_EXCERPT_CHARACTERS = 500
 
@@ -30,11 +30,11 @@ def find_secrets(value: object, *, is_secret: bool = False) -> Iterator[str]:
     if isinstance(value, str):
         if value:
             yield from (value,) if is_secret else _secrets_of_url(value)
-    elif isinstance(value, Mapping):
-        for name, each in cast("Mapping[object, object]", value).items():
+    elif is_mapping(value):
+        for name, each in value.items():
             yield from find_secrets(each, is_secret=is_secret_field(str(name), is_secret))
-    elif isinstance(value, list | tuple):
-        for each in cast("Iterable[object]", value):
+    elif is_list_or_tuple(value):
+        for each in value:
             yield from find_secrets(each, is_secret=is_secret)
 
 

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any, Literal, Protocol, TypeAlias, cast
 
+from ..types.json import is_json_list, is_json_mapping
+
 SchemaLocation: TypeAlias = Literal["tool", "response"]
 """Whether a schema is that of a tool's arguments or that of the response."""
 
@@ -51,12 +53,11 @@ def schemas_in(
         value: The schema, or a part of it.
         path: The path to it.
     """
-    if isinstance(value, Mapping):
-        schema = cast("Mapping[str, Any]", value)
-        yield path, schema
-        for name, inner in schema.items():
+    if is_json_mapping(value):
+        yield path, value
+        for name, inner in value.items():
             if name not in ("default", "examples", "enum", "const") or path[-1:] == ("properties",):
                 yield from schemas_in(inner, (*path, name))
-    elif isinstance(value, list):
-        for each in cast("list[object]", value):
+    elif is_json_list(value):
+        for each in value:
             yield from schemas_in(each, path)

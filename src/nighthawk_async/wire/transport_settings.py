@@ -7,12 +7,13 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from math import isfinite
-from typing import Any, cast
+from typing import Any
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
 from ..errors import ConfigurationError
 from ..suggestions import closest
+from ..types.json import is_json_mapping, is_list_or_tuple, is_mapping, is_sequence
 from .added_tools import with_more_tools
 from .native_tools import native_tools_of
 
@@ -55,28 +56,25 @@ def merge_extra_body(body: Mapping[str, Any], settings: Mapping[str, Any]) -> di
     Raises:
         ConfigurationError: The setting is not a mapping, or its tools cannot be added.
     """
-    extra: object = settings.get("extra_body") or {}
-    if not isinstance(extra, Mapping):
+    extra: object = settings.get("extra_body")
+    if not extra:
+        return dict(body)
+    if not is_json_mapping(extra):
         raise ConfigurationError(f"Model setting 'extra_body' must be a mapping, not {type(extra).__name__}.")
-    merged = _merged(body, additions := cast("Mapping[str, Any]", extra))
-    if "tools" in additions:
-        merged["tools"] = with_more_tools(body.get("tools", ()), additions["tools"])
+    merged: dict[str, Any] = _merged(body, extra)
+    if "tools" in extra:
+        merged["tools"] = with_more_tools(body.get("tools", ()), extra["tools"])
         if not merged["tools"]:
             del merged["tools"]
-    if isinstance(names := additions.get("include"), list | tuple) and "include" in body:
-        merged["include"] = list(dict.fromkeys([*body["include"], *cast("Sequence[Any]", names)]))
+    if is_list_or_tuple(names := extra.get("include")) and "include" in body:
+        merged["include"] = list(dict.fromkeys([*body["include"], *names]))
     return merged
 
 
-def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(below)
-    for name, value in above.items():
-        former: object = merged.get(name)
-        if isinstance(former, Mapping) and isinstance(value, Mapping):
-            merged[name] = _merged(cast("Mapping[str, Any]", former), cast("Mapping[str, Any]", value))
-        else:
-            merged[name] = value
-    return merged
+def _merged(below: object, above: Any) -> Any:
+    if not is_json_mapping(below) or not is_json_mapping(above):
+        return above
+    return {**below, **{name: _merged(below.get(name), value) for name, value in above.items()}}
 
 
 def check_setting_names(
@@ -144,11 +142,11 @@ def checked_settings(settings: Mapping[str, Any], form: type[Any]) -> dict[str, 
         return {}
     _refuse_what_json_lacks(relevant)
     try:
-        checked = _adapter(form).validate_python(relevant)
+        checked: dict[str, Any] = _adapter(form).validate_python(relevant)
     except ValidationError as error:
         faults = [f"{'.'.join(map(str, each['loc']))!r}: {each['msg']}" for each in error.errors()]
         raise ConfigurationError(f"Bad model setting {'; '.join(faults)}.") from None
-    return _without_empty_stop(cast("dict[str, Any]", checked))
+    return _without_empty_stop(checked)
 
 
 def refuse_settings(settings: Mapping[str, Any], names: frozenset[str], *, protocol: str) -> None:
@@ -206,11 +204,8 @@ def _refuse_what_json_lacks(settings: Mapping[str, Any]) -> None:
 def _floats_in(value: object) -> Iterator[float]:
     if isinstance(value, float):
         yield value
-    elif isinstance(value, Mapping):
-        for each in cast("Mapping[object, object]", value).values():
-            yield from _floats_in(each)
-    elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        for each in cast("Sequence[object]", value):
+    elif value is not None and not isinstance(value, str | bytes | int):
+        for each in value.values() if is_mapping(value) else value if is_sequence(value) else ():
             yield from _floats_in(each)
 
 

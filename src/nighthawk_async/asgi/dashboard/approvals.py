@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 from pydantic.errors import PydanticInvalidForJsonSchema
@@ -170,7 +170,7 @@ def _choices_of(schema: Any, root: Any) -> list[JsonableValue] | None:
     """
     match schema:
         case {"enum": list()}:
-            choices = cast("list[JsonableValue]", schema["enum"])
+            choices: list[JsonableValue] = schema["enum"]
             return choices if len(choices) <= _MAX_CHOICES else None
         case {"const": value}:
             return [value]
@@ -181,7 +181,7 @@ def _choices_of(schema: Any, root: Any) -> list[JsonableValue] | None:
         case {"$ref": str(reference)}:
             return _choices_of(root.get("$defs", {}).get(reference.rpartition("/")[2]), root)
         case {"anyOf": list()}:
-            parts = [_choices_of(each, root) for each in cast("list[Any]", schema["anyOf"])]
+            parts = [_choices_of(each, root) for each in schema["anyOf"]]
             known = [part for part in parts if part is not None]
             return [value for part in known for value in part] if len(known) == len(parts) else None
         case _:

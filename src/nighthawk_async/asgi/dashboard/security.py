@@ -7,10 +7,11 @@ from no page.
 
 import hmac
 from collections.abc import Collection, Mapping
-from typing import cast
+from typing import TypeGuard
 from urllib.parse import urlsplit
 
 from ...errors import NighthawkError
+from ...types.json import is_mapping
 from ..protocol import AsgiScope, header_values
 from .request import BAD_TOKEN, CROSS_SITE, READ_ONLY, WRONG_HOST, RefusalError
 
@@ -110,14 +111,14 @@ def checked_tokens(token: object) -> Mapping[str, str]:
     """
     if token is None:
         return {}
-    given = cast("Mapping[object, object]", token if isinstance(token, Mapping) else {DEFAULT_ACTOR: token})
+    given = token if is_mapping(token) else {DEFAULT_ACTOR: token}
     tokens = {name: each for name, each in given.items() if _is_name(name) and _is_token(each)}
     if not given or len(tokens) < len(given) or len(set(tokens.values())) < len(tokens):
         raise NighthawkError(
             f"a token is a text of at least {MIN_TOKEN_CHARACTERS} visible ASCII characters without spaces, "
             "or a mapping from names to such texts, each for one name"
         )
-    return cast("Mapping[str, str]", tokens)
+    return tokens
 
 
 def checked_hosts(hosts: Collection[str] | None) -> frozenset[str] | None:
@@ -136,11 +137,11 @@ def checked_hosts(hosts: Collection[str] | None) -> frozenset[str] | None:
     return frozenset(_host_name(host) for host in hosts)
 
 
-def _is_name(name: object) -> bool:
+def _is_name(name: object) -> TypeGuard[str]:
     return isinstance(name, str) and bool(name)
 
 
-def _is_token(token: object) -> bool:
+def _is_token(token: object) -> TypeGuard[str]:
     return (
         isinstance(token, str) and len(token) >= MIN_TOKEN_CHARACTERS and all("!" <= c <= "~" for c in token)
     )

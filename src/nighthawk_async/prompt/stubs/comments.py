@@ -2,7 +2,7 @@
 
 import types
 from collections.abc import Iterable, Iterator
-from typing import Any, cast
+from typing import Any
 
 import annotated_types
 import msgspec
@@ -11,7 +11,7 @@ from msgspec import Struct
 from pydantic import AliasChoices, AliasPath, Discriminator
 from pydantic.fields import FieldInfo
 
-from ..plain_text import has_base, single_line, type_module
+from ..plain_text import class_of, has_base, single_line, type_module
 from ..types import TypeNames, literal_text, written_type
 from .fields import DataKey, InData
 
@@ -130,18 +130,18 @@ class _Facts:
     def add_annotation(self, annotation: object) -> None:
         """Add the metadata of `Annotated`."""
         if typing_extensions.get_origin(annotation) is typing_extensions.Annotated:
-            for each in cast("Any", annotation).__metadata__:
+            for each in getattr(annotation, "__metadata__", ()):
                 self.add(each)
 
     def add(self, item: object) -> None:
         """Add one item of metadata; one of an unknown class is ignored."""
         kind = type(item)
-        if kind is FieldInfo:
-            self._add_info(cast(FieldInfo, item))
-        elif kind is msgspec.Meta:
-            self._add_meta(cast(msgspec.Meta, item))
-        elif kind is DataKey:
-            self.keys.append(f"key {literal_text(cast(DataKey, item).key)}")
+        if type(item) is FieldInfo:
+            self._add_info(item)
+        elif type(item) is msgspec.Meta:
+            self._add_meta(item)
+        elif type(item) is DataKey:
+            self.keys.append(f"key {literal_text(item.key)}")
         elif kind is InData:
             self.keys.append("in data only")
         elif kind is Discriminator:
@@ -167,12 +167,12 @@ class _Facts:
 
     def _add_discriminator(self, discriminator: object) -> None:
         if type(discriminator) is Discriminator:
-            discriminator = cast("object", discriminator.discriminator)
+            discriminator = discriminator.discriminator
         if isinstance(discriminator, str):
             self._others.append(f"told apart by {single_line(discriminator, 80)}")
 
     def _add_constraint(self, item: Any) -> None:
-        if has_base(type(cast("object", item)), _GROUPED):
+        if has_base(class_of(item), _GROUPED):
             for each in item:
                 self.add(each)
             return
@@ -224,7 +224,7 @@ _KNOWN_MODULES = frozenset(
 
 _READABLE_MODULES = _KNOWN_MODULES | {"msgspec", "msgspec._core", "re"}
 
-_GROUPED: type = cast("type", annotated_types.GroupedMetadata)
+_GROUPED: type = annotated_types.GroupedMetadata
 _NAMED_IN_C = (types.BuiltinFunctionType, types.MethodDescriptorType)
 
 

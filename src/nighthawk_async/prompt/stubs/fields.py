@@ -17,7 +17,14 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from ...signatures import read_annotations
-from ..plain_text import class_dictionary, find_class_attribute, has_base, is_one_of, resolution_order
+from ..plain_text import (
+    class_dictionary,
+    class_value,
+    find_class_attribute,
+    has_base,
+    is_one_of,
+    resolution_order,
+)
 from ..types import is_type_expression
 
 NO_DEFAULT = object()
@@ -118,20 +125,20 @@ def _is_typed_dict(cls: type) -> bool:
 
 
 def _is_named_tuple(cls: type) -> bool:
-    return has_base(cls, tuple) and type(find_class_attribute(cls, "_fields")[1]) is tuple
+    return has_base(cls, tuple) and type(class_value(cls, "_fields")) is tuple
 
 
 def _pydantic_fields(cls: type) -> Iterator[RecordField]:
-    _, fields = find_class_attribute(cls, "__pydantic_fields__")
-    for name, info in cast("dict[str, FieldInfo]", fields).items():
+    fields: dict[str, FieldInfo] = class_value(cls, "__pydantic_fields__")
+    for name, info in fields.items():
         if info.init is not False:
             yield _of_info(name, info.annotation, info, ())
 
 
 def _dataclass_fields(cls: type) -> Iterator[RecordField]:
-    _, fields = find_class_attribute(cls, "__dataclass_fields__")
+    fields: dict[str, dataclasses.Field[Any]] = class_value(cls, "__dataclass_fields__")
     hints = type_hints(cls)
-    for name, field in cast("dict[str, dataclasses.Field[Any]]", fields).items():
+    for name, field in fields.items():
         annotation = hints.get(name, field.type)
         if type(annotation) is dataclasses.InitVar:
             annotation = cast("Any", annotation).type
@@ -148,10 +155,9 @@ def _dataclass_fields(cls: type) -> Iterator[RecordField]:
 
 
 def _attrs_fields(cls: type) -> Iterator[RecordField]:
-    _, fields = find_class_attribute(cls, "__attrs_attrs__")
     hints = type_hints(cls)
     nothing = vars(sys.modules["attr"])["NOTHING"]
-    for field in cast("tuple[Any, ...]", fields):
+    for field in class_value(cls, "__attrs_attrs__"):
         if not field.init:
             continue
         default: Any = field.default
@@ -185,9 +191,9 @@ def _struct_fields(cls: type) -> Iterator[RecordField]:
 
 
 def _typed_dict_fields(cls: type) -> Iterator[RecordField]:
-    _, optional = find_class_attribute(cls, "__optional_keys__")
+    optional: frozenset[str] = class_value(cls, "__optional_keys__")
     for name, annotation in type_hints(cls).items():
-        is_optional = name in cast("frozenset[str]", optional)
+        is_optional = name in optional
         while (qualifier := typing_extensions.get_origin(annotation)) in _FIELD_QUALIFIERS:
             # If annotations are texts, the class itself has not seen their contents.
             is_optional = _OPTIONAL.get(qualifier, is_optional)
@@ -196,11 +202,10 @@ def _typed_dict_fields(cls: type) -> Iterator[RecordField]:
 
 
 def _named_tuple_fields(cls: type) -> Iterator[RecordField]:
-    _, names = find_class_attribute(cls, "_fields")
-    _, defaults = find_class_attribute(cls, "_field_defaults")
+    defaults: dict[str, Any] = class_value(cls, "_field_defaults")
     hints = type_hints(cls)
-    for name in cast("tuple[str, ...]", names):
-        yield _field(name, hints.get(name, Any), cast("dict[str, Any]", defaults).get(name, NO_DEFAULT))
+    for name in class_value(cls, "_fields"):
+        yield _field(name, hints.get(name, Any), defaults.get(name, NO_DEFAULT))
 
 
 def _without_unset(annotation: object) -> object:
@@ -225,7 +230,7 @@ def _field(name: str, annotation: object, default: object, *metadata: object) ->
     while typing_extensions.get_origin(annotation) in _FIELD_QUALIFIERS:
         annotation = typing_extensions.get_args(annotation)[0]
     if typing_extensions.get_origin(annotation) is typing_extensions.Annotated:
-        own = cast("tuple[object, ...]", cast("Any", annotation).__metadata__)
+        own: tuple[object, ...] = getattr(annotation, "__metadata__", ())
         infos = [each for each in own if type(each) is FieldInfo]
         annotation = typing_extensions.get_args(annotation)[0]
         metadata = (*(each for each in own if type(each) is not FieldInfo), *metadata)

@@ -24,10 +24,12 @@ from ..objects import class_methods, is_public_name
 from ..plain_text import (
     break_delimiters,
     class_dictionary,
+    class_value,
     clean_text,
     find_class_attribute,
     has_base,
     instance_dictionary,
+    is_class,
     resolution_order,
     type_module,
 )
@@ -87,17 +89,16 @@ def stub_lines(named: object, names: TypeNames, *, is_described: bool = False) -
         comment = _comment(comment_of(named.__supertype__, (), names))
         name = names.written(named)
         return [f'{name} = NewType("{name}", {written_type(named.__supertype__, names)}){comment}']
-    if not has_base(type(named), type):
+    if not is_class(named):
         return []
-    cls = cast("type[Any]", named)
-    if describe_enumeration(cls) is not None:
-        return _enumeration_lines(cls, names)
-    if find_class_attribute(cls, "__pydantic_root_model__")[1] is True:
-        return [_root_model_line(cls, names)]
-    records = find_records(cls)
+    if describe_enumeration(named) is not None:
+        return _enumeration_lines(named, names)
+    if class_value(named, "__pydantic_root_model__") is True:
+        return [_root_model_line(named, names)]
+    records = find_records(named)
     if records is not None:
-        return _record_lines(cls, records, names, has_methods=not is_described)
-    return [] if is_described or is_of_library(cls) else _plain_lines(cls, names)
+        return _record_lines(named, records, names, has_methods=not is_described)
+    return [] if is_described or is_of_library(named) else _plain_lines(named, names)
 
 
 def _alias_line(alias: Any, names: TypeNames) -> str:
@@ -138,8 +139,7 @@ def _wrapped(statements: list[str]) -> Iterator[str]:
 
 
 def _root_model_line(cls: Any, names: TypeNames) -> str:
-    _, fields = find_class_attribute(cls, "__pydantic_fields__")
-    root = cast("dict[str, Any]", fields)["root"]
+    root = class_value(cls, "__pydantic_fields__")["root"]
     said = filter(None, (_about(cls, names), comment_of(root.annotation, (root,), names)))
     head = f"class {names.written(cls)}{_type_parameters(cls)}"
     return f"{head}(RootModel[{written_type(root.annotation, names)}]): ...{_comment('; '.join(said))}"
@@ -205,8 +205,8 @@ def _method_lines(cls: type, names: TypeNames) -> Iterator[str]:
         name for base in own for name, each in class_dictionary(base).items() if has_base(type(each), type)
     }
     methods = class_methods(cls, hidden=_validators(cls) | inner, bases=own)
-    for name, describe in islice(sorted(methods.items(), key=itemgetter(0)), _MAX_METHODS):
-        yield _method_line(name, describe(names=names))
+    for name, method in islice(sorted(methods.items(), key=itemgetter(0)), _MAX_METHODS):
+        yield _method_line(name, method.described(names))
     if len(methods) > _MAX_METHODS:
         yield f"{_INDENT}# {len(methods) - _MAX_METHODS} more methods"
 
@@ -242,7 +242,7 @@ def _type_parameters(cls: type) -> str:
     generic = class_dictionary(cls).get("__pydantic_generic_metadata__")
     if type(generic) is dict:
         return _parameters(cast("dict[str, Any]", generic)["parameters"])
-    return _parameters(find_class_attribute(cls, "__parameters__")[1])
+    return _parameters(class_value(cls, "__parameters__"))
 
 
 def _parameters(parameters: object) -> str:

@@ -7,9 +7,10 @@ the bodies of successive requests share a prefix byte for byte, cache marks asid
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, TypeGuard
 
 from ...errors import ConfigurationError
+from ...types.json import is_json_mapping, is_list_or_tuple
 from ...types.messages import (
     MultimodalContent,
     ToolDefinition,
@@ -303,18 +304,18 @@ def _edits(settings: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """
     management: Mapping[str, Any] = settings.get("context_management") or {}
     edits: object = management.get("edits", [])
-    are_edits = isinstance(edits, list | tuple) and all(
-        isinstance(each, Mapping) for each in cast("Sequence[object]", edits)
-    )
-    if not are_edits:
+    if not _are_objects(edits):
         raise ConfigurationError("Model setting 'context_management.edits' must be a list of objects.")
-    found = cast("Sequence[Mapping[str, Any]]", edits)
-    if any(each.get("pause_after_compaction") for each in found):
+    if any(each.get("pause_after_compaction") for each in edits):
         raise ConfigurationError(
             "Model setting 'context_management': a response that pauses after compaction cannot be "
             "continued; leave pause_after_compaction out."
         )
-    return list(found)
+    return list(edits)
+
+
+def _are_objects(value: object) -> TypeGuard[Sequence[Mapping[str, Any]]]:
+    return is_list_or_tuple(value) and all(map(is_json_mapping, value))
 
 
 def _is_file_of_provider(item: UserContent) -> bool:

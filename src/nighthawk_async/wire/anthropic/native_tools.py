@@ -9,7 +9,7 @@ Source: `web_search_tool_20250305_param.py`, `code_execution_tool_20250825_param
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from ...errors import ConfigurationError
 from ...types.messages import AssistantMessage, Message, ToolDefinition, UserMessage
@@ -142,7 +142,7 @@ class NativeCalls:
         return is_own_result(block) and not str(block["type"]).startswith(_SEARCHES_FOR_TOOLS)
 
     def _finished(self, block: Mapping[str, Any]) -> NativeCallFinished:
-        id, content = str(block["tool_use_id"]), cast("object", block.get("content"))
+        id, content = str(block["tool_use_id"]), block.get("content")
         known = _shown_name(str(block["type"]).removesuffix(_RESULT_ENDING))
         name, arguments = self._arguments.get(id, (known, ""))
         is_error = str(as_object(content).get("type")).endswith("_error")

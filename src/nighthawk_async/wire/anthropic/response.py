@@ -5,11 +5,12 @@ without them was cut off, even if every block that it began was complete.
 """
 
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import msgspec
 
 from ...errors import ModelProtocolError
+from ...types.json import is_json_list
 from ...types.messages import ProviderContent, ToolCall
 from ...types.model import (
     FinishReason,
@@ -303,8 +304,7 @@ def _returned_text(block: _Block) -> dict[str, Any] | None:
     form = {**block.form, "text": text}
     if not block.citations:
         return form
-    given: object = form.get("citations")
-    earlier = cast("list[object]", given) if isinstance(given, list) else []
+    earlier = given if is_json_list(given := form.get("citations")) else []
     return {**form, "citations": [*earlier, *block.citations]}
 
 

@@ -21,6 +21,7 @@ from typing import Any, TypeGuard, cast
 from urllib.parse import unquote
 
 from ...errors import ConfigurationError
+from ...types.json import is_json_list, is_json_mapping, is_list_or_tuple
 from ..schema_rules import SchemaLocation, schemas_in
 
 _ROOT = "#"
@@ -37,9 +38,8 @@ def find_recursion(schema: Mapping[str, Any]) -> str | None:
 
 def _find(part: object, root: object, open_references: tuple[str, ...], done: set[str]) -> str | None:
     """The same for a part, inside the targets of open references; finished ones are not followed again."""
-    if isinstance(part, Mapping):
-        fields = cast("Mapping[str, object]", part)
-        reference = fields.get("$ref")
+    if is_json_mapping(part):
+        reference = part.get("$ref")
         if isinstance(reference, str) and reference not in done:
             if reference in open_references:
                 return reference
@@ -47,9 +47,9 @@ def _find(part: object, root: object, open_references: tuple[str, ...], done: se
             if found is not None:
                 return found
             done.add(reference)
-        inner: Sequence[object] = tuple(fields.values())
-    elif isinstance(part, list | tuple):
-        inner = cast("Sequence[object]", part)
+        inner: Sequence[object] = tuple(part.values())
+    elif is_list_or_tuple(part):
+        inner = part
     else:
         return None
     return next((found for each in inner if (found := _find(each, root, open_references, done))), None)
@@ -62,10 +62,10 @@ def _target(root: object, reference: str) -> object:
     target = root
     for token in reference.split("/")[1:]:
         name = unquote(token).replace("~1", "/").replace("~0", "~")
-        if isinstance(target, Mapping):
-            target = cast("Mapping[str, object]", target).get(name)
-        elif isinstance(target, list | tuple) and name.isdecimal():
-            target = dict(enumerate(cast("Sequence[object]", target))).get(int(name))
+        if is_json_mapping(target):
+            target = target.get(name)
+        elif is_list_or_tuple(target) and name.isdecimal():
+            target = dict(enumerate(target)).get(int(name))
         else:
             return None
     return target
@@ -160,13 +160,13 @@ def _with_shared_objects(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema with one definition for all objects that are the same."""
     counts = Counter(_text(each) for each in _parts(schema) if _is_object(each))
     given: object = schema.get("$defs", {})
-    definitions: dict[str, Any] = dict(given) if _is_mapping(given) else {}
+    definitions: dict[str, Any] = dict(given) if is_json_mapping(given) else {}
     names: dict[str, str] = {}
 
     def share(part: object) -> object:
-        if isinstance(part, list):
-            return [share(each) for each in cast("list[object]", part)]
-        if not _is_mapping(part):
+        if is_json_list(part):
+            return [share(each) for each in part]
+        if not is_json_mapping(part):
             return part
         if not _is_object(part) or counts[text := _text(part)] < 2:
             return {name: share(each) for name, each in part.items()}
@@ -184,7 +184,7 @@ def _with_shared_objects(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_object(schema: Mapping[str, Any]) -> bool:
-    return schema.get("type") == "object" and _is_mapping(schema.get("properties"))
+    return schema.get("type") == "object" and is_json_mapping(schema.get("properties"))
 
 
 def _text(schema: object) -> str:
@@ -192,13 +192,13 @@ def _text(schema: object) -> str:
 
 
 def _without_optional_nulls(part: object) -> object:
-    if isinstance(part, list):
-        return [_without_optional_nulls(each) for each in cast("list[object]", part)]
-    if not _is_mapping(part):
+    if is_json_list(part):
+        return [_without_optional_nulls(each) for each in part]
+    if not is_json_mapping(part):
         return part
     changed = {name: _without_optional_nulls(each) for name, each in part.items()}
     properties: object = changed.get("properties")
-    if changed.get("type") == "object" and _is_mapping(properties):
+    if changed.get("type") == "object" and is_json_mapping(properties):
         required = _required(changed)
         changed["properties"] = {
             name: each if name in required else _without_null(each) for name, each in properties.items()
@@ -208,7 +208,7 @@ def _without_optional_nulls(part: object) -> object:
 
 def _required(schema: Mapping[str, Any]) -> Sequence[object]:
     required: object = schema.get("required")
-    return cast("Sequence[object]", required) if isinstance(required, list | tuple) else ()
+    return required if is_list_or_tuple(required) else ()
 
 
 def _without_null(schema: Any) -> Any:
@@ -226,17 +226,13 @@ def _without_null(schema: Any) -> Any:
 
 def _parts(part: object) -> Iterator[Mapping[str, Any]]:
     """The objects inside of a document."""
-    if _is_mapping(part):
+    if is_json_mapping(part):
         yield part
         for each in part.values():
             yield from _parts(each)
-    elif isinstance(part, list):
-        for each in cast("list[object]", part):
+    elif is_json_list(part):
+        for each in part:
             yield from _parts(each)
-
-
-def _is_mapping(value: object) -> TypeGuard[Mapping[str, Any]]:
-    return isinstance(value, Mapping)
 
 
 _Schema = Mapping[str, Any]
@@ -271,11 +267,11 @@ def supported_schema(schema: _Schema) -> dict[str, Any]:
 
 def _encode(given: object) -> dict[str, Any]:
     # `true` and `false` are schemas as well, of any value and of none.
-    schema: _Schema = given if _is_schema(given) else {}
+    schema: _Schema = given if is_json_mapping(given) else {}
     left = {name: value for name, value in schema.items() if name not in _DROPPED}
     encoded: dict[str, Any] = {}
     for place in _DEFINITIONS:
-        if _is_schema(definitions := left.pop(place, None)):
+        if is_json_mapping(definitions := left.pop(place, None)):
             encoded[place] = {name: _encode(each) for name, each in definitions.items()}
     if "$ref" in left:  # a reference stands alone
         return encoded | {"$ref": left["$ref"]}
@@ -331,7 +327,7 @@ def _encode_details(kind: str, left: dict[str, Any]) -> dict[str, Any]:
 
 def _encode_object(left: dict[str, Any]) -> dict[str, Any]:
     given: object = left.get("properties")
-    properties: _Schema = given if _is_schema(given) else {}
+    properties: _Schema = given if is_json_mapping(given) else {}
     if not properties and left.get("additionalProperties", "properties" not in left) is not False:
         raise ConfigurationError(
             "The structured output of the Anthropic Messages protocol cannot carry objects with free keys; "
@@ -365,11 +361,7 @@ def _quoted(value: object) -> str:
 
 def _is_list(value: object) -> TypeGuard[Sequence[object]]:
     """Whether a value is a list that is not empty."""
-    return isinstance(value, list | tuple) and bool(cast("Sequence[object]", value))
-
-
-def _is_schema(value: object) -> TypeGuard[_Schema]:
-    return isinstance(value, Mapping)
+    return is_list_or_tuple(value) and bool(value)
 
 
 _PROPERTY = re.compile(r"[a-zA-Z0-9_.-]{1,64}", re.ASCII)
@@ -377,7 +369,7 @@ _PROPERTY = re.compile(r"[a-zA-Z0-9_.-]{1,64}", re.ASCII)
 
 def find_parameter_problem(parameters: Mapping[str, Any]) -> str | None:
     """See `wire.schema_rules.SchemaRules`."""
-    for name in cast("Mapping[str, object]", parameters.get("properties", {})):
+    for name in parameters.get("properties", {}):
         if not _PROPERTY.fullmatch(name):
             return (
                 f"Anthropic's endpoint refuses the parameter name {name!r}; it takes at most 64 ASCII "
@@ -401,4 +393,4 @@ def find_problem(schema: Mapping[str, Any], place: SchemaLocation) -> str | None
 
 def _property_names(schema: Mapping[str, Any]) -> Mapping[str, object]:
     properties = schema.get("properties")
-    return cast("Mapping[str, object]", properties) if isinstance(properties, Mapping) else {}
+    return properties if is_json_mapping(properties) else {}

@@ -12,10 +12,11 @@ in the provider's documentation of structured output.
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from ...errors import ConfigurationError
+from ...types.json import is_json_mapping, is_list_or_tuple
 from ...types.messages import MultimodalContent, ToolDefinition
 from ...types.model import (
     GoogleSettings,
@@ -89,10 +90,10 @@ def _adapted_object(schema: Mapping[str, Any]) -> dict[str, Any]:
     if schema.get("format") in _FORMATS:
         adapted["format"] = schema["format"]
     for name, theirs in _NAMED_SCHEMAS.items():
-        if _is_mapping(named := schema.get(name)):
+        if is_json_mapping(named := schema.get(name)):
             adapted[theirs] = {key: _adapted(each) for key, each in named.items()}
     for name in _LISTS_OF_SCHEMAS:
-        if _is_list(members := schema.get(name)):
+        if is_list_or_tuple(members := schema.get(name)):
             adapted[name] = [_adapted(each) for each in members]
     if "items" in schema:
         adapted["items"] = _adapted(schema["items"])
@@ -116,13 +117,13 @@ def takes_nothing(schema: Mapping[str, Any]) -> bool:
 
 def _adapted(schema: object) -> dict[str, Any]:
     """The schema inside another; one that is no object, `True` or `False`, becomes one for any value."""
-    return _adapted_object(schema) if _is_mapping(schema) else {}
+    return _adapted_object(schema) if is_json_mapping(schema) else {}
 
 
 def _adapt_values(schema: Mapping[str, Any], adapted: dict[str, Any]) -> None:
     """Write listed values, and a constant, as an enumeration, which holds only texts and numbers."""
     listed: object = [schema["const"]] if "const" in schema else schema.get("enum")
-    if not _is_list(listed):
+    if not is_list_or_tuple(listed):
         return
     plain = [value for value in listed if _type_of(value) in _ENUMERABLE]
     others = sorted({_type_of(value) for value in listed} - _ENUMERABLE)
@@ -154,7 +155,7 @@ def _adapt_references(schema: Mapping[str, Any], adapted: dict[str, Any]) -> Non
     all_of: object = schema.get("allOf")
     if isinstance(reference := schema.get("$ref"), str):
         member: dict[str, Any] = {"$ref": reference.replace("#/definitions/", "#/$defs/", 1)}
-    elif _is_list(all_of) and len(all_of) == 1:
+    elif is_list_or_tuple(all_of) and len(all_of) == 1:
         member = _adapted(all_of[0])
     else:
         return
@@ -177,7 +178,7 @@ def _parts(schema: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for name in _LISTS_OF_SCHEMAS:
         yield from schema.get(name, ())
     for name in _SINGLE_SCHEMAS:
-        if _is_mapping(schema.get(name)):
+        if is_json_mapping(schema.get(name)):
             yield schema[name]
 
 
@@ -218,7 +219,7 @@ def _without_cycles(
                 _without_cycles(each, start, cycles, is_optional=is_optional) for each in schema[name]
             ]
     for name in _SINGLE_SCHEMAS:
-        if _is_mapping(inner := schema.get(name)):
+        if is_json_mapping(inner := schema.get(name)):
             changed[name] = _without_cycles(dict(inner), start, cycles, is_optional=is_optional)
     return changed
 
@@ -239,14 +240,6 @@ def _type_of(value: object) -> str:
             return "object"
         case _:
             return "array"
-
-
-def _is_mapping(value: object) -> TypeGuard[Mapping[str, Any]]:
-    return isinstance(value, Mapping)
-
-
-def _is_list(value: object) -> TypeGuard[list[Any]]:
-    return isinstance(value, list | tuple)
 
 
 def encode_body(request: ModelRequest, *, capabilities: ModelCapabilities) -> bytes:

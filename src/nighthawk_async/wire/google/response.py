@@ -13,7 +13,7 @@ Source: `GenerateContentResponse` and `Part` in `types.py` of the official SDK.
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -227,7 +227,7 @@ class PartRecord:
         items: list[dict[str, Any]] = []
         texts: list[str] = []  # of the last item, if it is an unfinished text
         for raw in self._parts:
-            part = cast("dict[str, Any]", msgspec.json.decode(raw))
+            part: dict[str, Any] = msgspec.json.decode(raw)
             if items and _is_more_text(items[-1], part):
                 texts = texts or [items[-1]["text"]]
                 texts.append(part["text"])
@@ -267,7 +267,8 @@ PART_FIELDS = frozenset(
 
 def _report_unknown(raw: msgspec.Raw) -> None:
     """Report the fields of a part without a text or call that are unknown: they name its kind."""
-    for name in sorted(cast("dict[str, Any]", msgspec.json.decode(raw)).keys() - PART_FIELDS):
+    part: dict[str, Any] = msgspec.json.decode(raw)
+    for name in sorted(part.keys() - PART_FIELDS):
         report_unknown(PROTOCOL, name)
 
 

@@ -10,11 +10,12 @@ both for the library's own messages and for responses, which are kept in the pro
 
 import base64
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from msgspec import Struct, field
 
 from ...errors import UnsupportedContentError
+from ...types.json import is_json_list
 from ...types.messages import (
     AssistantMessage,
     BinaryContent,
@@ -307,5 +308,5 @@ class _Detail(Struct, kw_only=True, eq=False):
 
 
 def _objects(value: object) -> list[dict[str, Any]]:
-    entries = cast("list[object]", value) if isinstance(value, list) else []
+    entries = value if is_json_list(value) else []
     return [as_object(each) for each in entries if as_object(each)]

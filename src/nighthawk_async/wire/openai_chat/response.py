@@ -23,12 +23,13 @@ next call, with an id in the first fragment, in all, or in none. `ToolCallAccumu
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 from msgspec import Struct, field
 
 from ...errors import ModelProtocolError
+from ...types.json import is_json_list
 from ...types.messages import ToolCall
 from ...types.model import (
     FinishReason,
@@ -92,8 +93,7 @@ class Delta(msgspec.Struct):
     @property
     def has_citations(self) -> bool:
         """Whether the answer cites what a web search has found."""
-        given: object = self.annotations
-        entries = cast("list[object]", given) if isinstance(given, list) else []
+        entries = self.annotations if is_json_list(self.annotations) else []
         return any(as_object(each).get("type") == CITATION for each in entries)
 
     @property
@@ -168,10 +168,10 @@ class Chunk(msgspec.Struct):
 
 def _text_of(parts: object, kind: str) -> str:
     """The text of all parts of one kind; a part holds a text, or in its turn parts with a text."""
-    if not isinstance(parts, list):
+    if not is_json_list(parts):
         return ""
     texts: list[str] = []
-    for part in map(as_object, cast("list[object]", parts)):
+    for part in map(as_object, parts):
         if part.get("type") == kind:
             inner: object = part.get(kind)
             texts.append(inner if isinstance(inner, str) else _text_of(inner, "text"))

@@ -5,9 +5,10 @@ store nothing unless the setting `store` is set.
 """
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 from ...errors import ConfigurationError
+from ...types.json import is_json_mapping, is_list_or_tuple
 from ...types.messages import MultimodalContent, ToolDefinition
 from ...types.model import (
     ModelCapabilities,
@@ -95,9 +96,9 @@ def _encode_settings(settings: Mapping[str, Any], response_format: ResponseForma
 def _object_setting(body: dict[str, Any], name: str) -> dict[str, Any]:
     """Take one of the protocol's own objects, given as a setting under its own name, out of the body."""
     value: object = body.pop(name, {})
-    if not isinstance(value, Mapping):
+    if not is_json_mapping(value):
         raise ConfigurationError(f"Model setting {name!r} must be a mapping, not {type(value).__name__}.")
-    return dict(cast("Mapping[str, Any]", value))
+    return dict(value)
 
 
 def _move(source: dict[str, Any], name: str, target: dict[str, Any], name_there: str) -> None:
@@ -116,9 +117,9 @@ def _reasons(settings: Mapping[str, Any], capabilities: ModelCapabilities) -> bo
 
 def _with_included(include: object, wanted: list[str]) -> list[Any]:
     """Return the `include` list with more names in it: these parts are not returned otherwise."""
-    if include is not None and not isinstance(include, list | tuple):
+    if include is not None and not is_list_or_tuple(include):
         raise ConfigurationError(f"Model setting 'include' must be a list, not {type(include).__name__}.")
-    given = [] if include is None else list(cast("list[Any]", include))
+    given = [] if include is None else list(include)
     return [*given, *(name for name in wanted if name not in given)]
 
 

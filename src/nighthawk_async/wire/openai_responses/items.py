@@ -9,8 +9,9 @@ that type is still open.
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
+from ...types.json import is_json_list, is_json_mapping
 from ...types.messages import ProviderContent
 from .events import FunctionCall, Item, arguments_text
 from .input import PROTOCOL, SEARCH_ITEMS
@@ -324,10 +325,9 @@ def _ids_of(item: Item) -> tuple[str, ...]:
 def _texts(content: object) -> list[str]:
     """The texts of a message's content, if it is in the protocol's form."""
     found: list[str] = []
-    for each in cast("list[object]", content) if isinstance(content, list) else ():
-        if isinstance(each, Mapping):
-            fields = cast("Mapping[str, Any]", each)
-            found.append(str(fields.get("refusal" if fields.get("type") == "refusal" else "text") or ""))
+    for each in content if is_json_list(content) else ():
+        if is_json_mapping(each):
+            found.append(str(each.get("refusal" if each.get("type") == "refusal" else "text") or ""))
     return [text for text in found if text]
 
 

@@ -56,9 +56,9 @@ BOUNDS: Mapping[str, int] = {
     "cast(": 521,
     "partials of methods of policies": 3,
     "modules in eager reach": 150,
-    "lines of code in eager reach": 26_964,  # more by arguments handed on, and by `kernel.features`
+    "lines of code in eager reach": 26_976,  # more by arguments handed on, and by `kernel.features`
     "modules in reach": 270,
-    "lines of code in reach": 44_842,
+    "lines of code in reach": 44_864,
     "files of a scripted step": 59,
     "changes of file of a scripted step": 276,
     "files of a step over HTTP": 83,

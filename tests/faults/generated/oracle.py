@@ -210,7 +210,8 @@ class GeneratedLives(Lives):
         if life.result is None or "ended" not in life.result:
             return []
         needed = wanted(self._program.root)
-        if not needed.is_exact or self._is_gone_by_hand():
+        is_other = self.was_changed and self._has_left_effects  # a life of another program made some
+        if not needed.is_exact or is_other or self._is_gone_by_hand():
             return []
         made = self._made()
         doubted = collections.Counter(lines_of(self.folder, DOUBTS))  # the program takes them for made

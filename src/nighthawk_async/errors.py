@@ -39,8 +39,8 @@
         ├── ModelProviderError          the provider reported an error inside its stream
         └── ModelProtocolError          the answer is not what the protocol promises
 
-Some packages define their own errors: `InterceptionError` of `kernel.inspection` and the errors of
-cassettes below it; `actors.errors` and `parallel.errors`, because those packages do not import this module.
+Some packages define their own errors: `InterceptionError` of `kernel.commit` and those below it;
+`actors.errors` and `parallel.errors`, because those packages do not import this module.
 All of them can be pickled and copied: `pickling` has the base that they share.
 
 Source: specification section 13; the branches below `ConfigurationError` and `ModelError` are this

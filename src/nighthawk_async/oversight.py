@@ -7,7 +7,7 @@ A check examines a `Proposal` and decides whether the step is done; `nighthawk_a
 activates it.
 """
 
-from .kernel.policy import StepCommit
+from .kernel.commit import StepCommit
 from .policies.oversight.inspection import (
     Accept,
     Check,

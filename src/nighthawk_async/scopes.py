@@ -13,7 +13,7 @@ from .executors.choice import ExecutorChoice, chosen_inner_executor
 from .kernel.calls import wrap_calls
 from .kernel.context import ConfigurableStepExecutor, StepExecutor
 from .kernel.environment import Environment, find_environment, get_environment, using_environment
-from .kernel.policy import InnerScope, Policies, active_policies, scope_events
+from .kernel.policy import InnerScope, Policies, enter_scope, enter_scope_async
 from .kernel.reports import KernelActivity
 from .kernel.run_state import inner_max_depth
 from .kernel.tool_sets import sets_of
@@ -57,8 +57,7 @@ class Scope:
     def __enter__(self) -> StepExecutor:
         with ExitStack() as stack:
             environment = self._enter_scope(stack)
-            for events in scope_events(environment.policies, "scope"):
-                stack.enter_context(events)
+            enter_scope(environment.policies, "scope", stack)
             self._stack = stack.pop_all()
         return environment.step_executor
 
@@ -70,8 +69,7 @@ class Scope:
     async def __aenter__(self) -> StepExecutor:
         async with AsyncExitStack() as stack:
             environment = self._enter_scope(stack)
-            for events in scope_events(environment.policies, "scope"):
-                await stack.enter_async_context(events)
+            await enter_scope_async(environment.policies, "scope", stack)
             self._async_stack = stack.pop_all()
         return environment.step_executor
 
@@ -105,7 +103,6 @@ class Scope:
             environment = self._resolve(parent)
         stack.enter_context(traced(KernelActivity(name="scope", execution_ref=environment.execution_ref)))
         stack.enter_context(using_environment(environment))
-        stack.enter_context(active_policies(environment.policies))
         return environment
 
 

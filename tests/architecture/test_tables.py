@@ -32,6 +32,7 @@ READERS_OF_KINDS = {
     "delivery",
     "description",
     "export",
+    "diverged_lives",
     "forks",
     "gate",
     "people",

@@ -1,7 +1,7 @@
 """Policies of the program's own: what each method may do, in which order, and when."""
 
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -717,3 +717,294 @@ async def test_steps_at_the_same_time_share_one_policy_and_keep_their_own_contex
         for _ in range(20):
             tasks.start_soon(act)
     assert (sorted(seen), policy.count) == (list(range(1, 21)), 20)
+
+
+class Known(nh.Policy):
+    """Answers a step itself."""
+
+    def __init__(self, outcome: Any, **bindings: Any) -> None:
+        self.outcome = outcome
+        self.bindings = bindings
+
+    async def around_step(
+        self, step: nh.policies.Step, proceed: nh.policies.StepProceed
+    ) -> nh.policies.StepEnd:
+        assert step.context.write_names == ("result",)
+        return await proceed.answer(self.outcome, self.bindings)
+
+
+async def test_a_policy_may_answer_a_step_whose_executor_is_not_asked() -> None:
+    ends: list[str] = []
+    hooks = nh.Hooks()
+    hooks.on(nhh.StepStarted, lambda event: ends.append("started"))
+    hooks.on(nhh.StepFinished, lambda event: ends.append(event.outcome.kind if event.outcome else "failed"))
+    policy = Known(nh.executors.PassStepOutcome(), result="42")
+    budget = nh.budget(steps=1)
+    model, run = running(policies=[policy, diary := Diary()], hooks=hooks, budget=budget)
+    async with run:
+        assert [await act(), await act()] == [42, 42]  # validated: from the text "42"
+    assert (model.requests, ends) == ([], ["started", "pass"] * 2)
+    assert [page for page in diary.pages if "step" in page] == []  # it is inside
+    assert diary.pages == ["before commit of {'result': 42}"] * 2
+    assert budget.spent.steps == 0  # budgets are inside, too
+
+
+@pytest.mark.parametrize(
+    ("outcome", "bindings"),
+    [
+        (nh.executors.PassStepOutcome(), {"result": "many"}),
+        (nh.executors.PassStepOutcome(), {"other": 1}),
+        (nh.executors.BreakStepOutcome(), {}),
+    ],
+)
+async def test_an_answer_of_a_policy_is_validated_as_one_of_an_executor(outcome: Any, bindings: Any) -> None:
+    _, run = running(policies=Known(outcome, **bindings))
+    async with run:
+        with pytest.raises(nh.ExecutionError):
+            await act()
+
+
+async def test_a_policy_may_answer_a_step_with_an_expression_that_is_evaluated_in_it() -> None:
+    class Quick(nh.Policy):
+        async def around_step(self, step: Any, proceed: Any) -> Any:
+            return await proceed.answer(nh.executors.ReturnStepOutcome(return_expression="6 * 7"))
+
+    model, run = running(policies=Quick())
+    async with run:
+        assert await answer() == 42
+    assert model.requests == []
+
+
+async def test_a_policy_answers_a_step_or_executes_it_and_not_both() -> None:
+    class Both(nh.Policy):
+        async def around_step(self, step: Any, proceed: Any) -> Any:
+            await proceed()
+            return await proceed.answer(nh.executors.PassStepOutcome())
+
+    _, run = running(policies=Both())
+    async with run:
+        with pytest.raises(nh.errors.HookError, match="`proceed` once"):
+            await act()
+
+
+async def test_a_policy_may_answer_a_request_which_is_not_sent_and_costs_nothing() -> None:
+    class Cache(nh.Policy):
+        def __init__(self) -> None:
+            self.kept: dict[str, list[nh.models.ModelEvent]] = {}
+
+        @asynccontextmanager
+        async def around_request(self, call: Any, open_request: Any) -> AsyncGenerator[Any, None]:
+            key = str(call.request)
+            if key not in self.kept:
+                async with open_request() as events:
+                    self.kept[key] = [event async for event in events]
+            async with nh.policies.replayed(self.kept[key]) as events:
+                yield events
+
+    told: list[tuple[int, str | None]] = []
+    hooks = nh.Hooks()
+    hooks.on(
+        nhh.AfterModelRequest,
+        lambda event: told.append((0 if event.usage is None else event.usage.requests, event.finish_reason)),
+    )
+    budget = nh.budget(turns=1)
+    model, run = running(policies=[Cache(), diary := Diary()], hooks=hooks, budget=budget)
+    async with run:
+        assert [await act(), await act(), await act()] == [42, 42, 42]
+    assert len(model.requests) == 1
+    assert budget.spent.turns == 1
+    assert told == [(1, "tool_calls"), (0, "tool_calls"), (0, "tool_calls")]
+    assert [page for page in diary.pages if "request" in page] == [
+        f"before request to {model.name}",
+        "after 1 request: tool_calls",
+    ]
+
+
+async def test_what_is_around_a_request_sees_its_failure_and_may_not_give_anything() -> None:
+    seen: list[str] = []
+
+    class Seeing(nh.Policy):
+        @asynccontextmanager
+        async def around_request(self, call: Any, open_request: Any) -> AsyncGenerator[Any, None]:
+            try:
+                async with open_request() as events:
+                    yield events
+            except nh.ModelError as error:
+                seen.append(f"{type(error).__name__} {type(call.error).__name__}")
+                raise
+
+    class Wrong(nh.Policy):
+        def around_request(self, call: Any, open_request: Any) -> Any:
+            return 7
+
+    broken = nh.errors.ModelProviderError("overloaded")
+    _, run = running(broken, policies=Seeing())
+    async with run:
+        with pytest.raises(nh.ModelError):
+            await act()
+    assert seen == ["ModelProviderError ModelProviderError"]
+    _, run = running(policies=Wrong())
+    async with run:
+        with pytest.raises(nh.errors.HookError, match=r"Wrong\.around_request gave int instead of an async"):
+            await act()
+
+
+async def test_a_policy_may_answer_a_tool_call_which_is_not_carried_out() -> None:
+    called: list[str] = []
+
+    class Memory(nh.Policy):
+        def __init__(self) -> None:
+            self.kept: dict[str, nh.models.ToolResult] = {}
+
+        async def around_tool_call(self, call: Any, proceed: nh.policies.ToolCallProceed) -> Any:
+            if proceed.tool is None:
+                return await proceed()
+            assert proceed.tool.name == "fetch"
+            if call.arguments not in self.kept:
+                self.kept[call.arguments] = await proceed()
+            return replace(self.kept[call.arguments], call_id=call.id)
+
+    look = model_response(tool_call("fetch", path="a"))
+    model, run = running(
+        look,
+        look,
+        model_response(setting("1"), DONE),
+        policies=Memory(),
+        budget=nh.budget(tool_calls=2),
+    )
+    async with run:
+
+        @nh.tool
+        def fetch(path: str) -> str:
+            """Fetch a file."""
+            called.append(path)
+            return f"text of {path}"
+
+        assert await act() == 1
+    assert called == ["a"]
+    first, second = (request.messages[-1].results[0] for request in model.requests[1:])  # type: ignore[union-attr]
+    assert first.content == second.content
+    assert "text of a" in str(first.content)
+
+
+async def test_the_value_of_a_return_expression_is_known_once_all_inside_have_decided() -> None:
+    order: list[object] = []
+
+    def compute() -> int:
+        order.append("evaluated")
+        return 42
+
+    @nh.natural_function
+    async def ask() -> int:
+        """natural
+        Return what <compute> gives.
+        """
+
+    class Doubled(nh.Policy):
+        async def around_commit(self, commit: Any, proceed: nh.policies.CommitProceed) -> Any:
+            value = await proceed.value()
+            order.append(value)
+            assert commit.return_value == value
+            return await proceed(commit.changed(return_value=value * 2))
+
+    class Inside(nh.Policy):
+        async def around_commit(self, commit: Any, proceed: nh.policies.CommitProceed) -> Any:
+            order.append("inside")
+            return await proceed()
+
+    returned = model_response(tool_call("nh_outcome", kind="return", return_expression="compute()"))
+    _, run = running(returned, policies=[Doubled(), Inside()])
+    async with run:
+        assert await ask() == 84
+    assert order == ["inside", "evaluated", 42, "inside"]  # the last one about the change
+
+
+async def test_a_commit_goes_on_only_with_what_proceeding_gave() -> None:
+    class Own(nh.Policy):
+        def __init__(self, given: Any) -> None:
+            self.given = given
+
+        async def around_commit(self, commit: Any, proceed: Any) -> Any:
+            return self.given
+
+    for given in (None, 7, nh.policies.StepResult(kind="pass")):
+        _, run = running(policies=Own(given))
+        async with run:
+            with pytest.raises(
+                nh.errors.HookError, match=r"Own\.around_commit must return what `proceed` gave"
+            ):
+                await act()
+
+
+def test_a_method_and_its_short_form_in_one_class_are_a_mistake() -> None:
+    with pytest.raises(TypeError, match=r"defines around_commit and before_commit, which is short for it"):
+        type("Both", (nh.Policy,), {"around_commit": None, "before_commit": None})
+
+
+class Extent(nh.Policy):
+    """Writes down which runs and scopes are entered and left."""
+
+    def __init__(self, pages: list[str], *, is_async: bool) -> None:
+        self.pages = pages
+        self.is_async = is_async
+
+    def scope(self, kind: str) -> Any:
+        return self._entered_async(kind) if self.is_async else self._entered(kind)
+
+    @contextmanager
+    def _entered(self, kind: str) -> Generator[None, None, None]:
+        self.pages.append(f"into {kind}")
+        yield
+        self.pages.append(f"out of {kind}")
+
+    @asynccontextmanager
+    async def _entered_async(self, kind: str) -> AsyncGenerator[None, None]:
+        with self._entered(kind):
+            yield
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_a_policy_may_last_as_long_as_a_run_or_a_scope(is_async: bool) -> None:
+    pages: list[str] = []
+    executor = ScriptedExecutor(responses=[pass_response(result=1)])
+    outer, inner = Extent(pages, is_async=is_async), Extent(pages, is_async=is_async)
+    async with nh.run(executor, policies=outer), nh.scope(policies=inner):
+        await act()
+        pages.append("step")
+    # the scope has both policies
+    assert pages == ["into run", *["into scope"] * 2, "step", *["out of scope"] * 2, "out of run"]
+
+
+async def test_what_is_entered_with_async_with_cannot_be_in_a_scope_that_is_not() -> None:
+    pages: list[str] = []
+    async with nh.run(ScriptedExecutor(responses=[])):
+        with nh.scope(policies=Extent(pages, is_async=False)):
+            assert pages == ["into scope"]
+        scope = nh.scope(policies=Extent(pages, is_async=True))
+        with pytest.raises(nh.errors.HookError, match=r"Extent\.scope gave what is entered with `async"):
+            scope.__enter__()
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_a_policy_is_told_of_what_no_method_is_around(is_async: bool) -> None:
+    told: list[str] = []
+
+    class Told(nh.Policy):
+        def on_event(self, event: object) -> Any:
+            told.append(type(event).__name__)
+            return anyio.lowlevel.checkpoint() if is_async else None
+
+    _, run = running(
+        model_response(tool_call("nh_eval", expression="1")),
+        model_response(setting("1"), DONE),
+        policies=Told(),
+        oversight=Watch([]),
+        permissions=nh.permissions(deny=["nh_eval"], default="allow"),
+    )
+    async with run:
+        if is_async:  # permissions decide in synchronous code
+            with pytest.raises(nh.errors.HookError, match=r"Told\.on_event is async, but this Permission"):
+                await act()
+        else:
+            assert await act() == 1
+    assert told[:2] == ["OversightDecided", "PermissionDecided"]

@@ -3,7 +3,7 @@
 The journal of a run comes before the cache: a recorded response is never looked up. The cache comes before
 budgets, which a cached response does not touch, and before interceptors, such as a recorder.
 
-    node -> before_request -> span -> the model … events … -> settle -> span -> after_request -> node
+    node -> around_request [ span -> the model … events … -> settle -> span ] -> node
 
 However the request ends, its charges are settled at once, before any other await.
 """
@@ -14,22 +14,23 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
 from time import perf_counter
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from ..catalog.request_cost import priced
-from ..errors import ConnectTimeoutError, HookError, ModelError, ModelStatusError
+from ..errors import ConnectTimeoutError, ModelError, ModelStatusError
 from ..kernel.calls import below_place, take_turn_place
+from ..kernel.commit import check_answer
 from ..kernel.environment import Environment, find_environment
 from ..kernel.features import Feature
+from ..kernel.fold import Events, ModelCall, response_through
 from ..kernel.inspection import ask_model, ask_source
-from ..kernel.policy import NO_POLICIES, ModelCall, check_answer
+from ..kernel.policy import NO_POLICIES
 from ..kernel.reports import EventArrived, RequestActivity
 from ..observation import NodeWriter, find_node_writer
 from ..ports import ForwardedStream, HasCurrentPrice, Model, OpenSource, ResponseStream, usage_so_far
 from ..tracing import Span, begin_span, find_tracing
 from ..types.model import ModelEvent, ModelRequest, ResponseFinished, UsageReported
 from ..types.usage import Usage
-from ..values.error_text import describe_error
 
 if TYPE_CHECKING:
     from ..observe.request_node import RequestNode
@@ -191,8 +192,9 @@ class GovernedStream(ForwardedStream):
         self._environment = environment
         self._call = ModelCall(model, request, may_be_last=may_be_last, place=place)
         self._call.source = None if cache is None else CachedSource(cache, environment, model, place)
-        self._before = policies.overriding["before_request"]
-        self._after = policies.overriding["after_request"]
+        self._policies = policies.overriding["around_request"]
+        self._response: Events | None = None
+        self._given: AsyncIterator[ModelEvent] | None = None  # the events as policies give them
         self._parent = parent
         self._node: RequestNode | None = None
         self._span: Span | None = None
@@ -206,7 +208,7 @@ class GovernedStream(ForwardedStream):
         """The usage of the request so far; once it has ended, the amount charged, estimates included."""
         if self._settled is not None:
             return self._settled
-        if self.source is None and (self._before or self._call.source is not None):
+        if self.source is None and (self._policies or self._call.source is not None):
             return Usage()  # certain: this is not a request without a report
         return self._known_usage()
 
@@ -240,6 +242,23 @@ class GovernedStream(ForwardedStream):
         return is_swallowed
 
     async def __anext__(self) -> ModelEvent:
+        given = self._given
+        if given is None:  # no policy stands between
+            event = await self.next_of_source()
+            self._show(event)
+            return event
+        try:
+            event = await given.__anext__()
+        except StopAsyncIteration:
+            raise
+        except Exception as error:
+            self._failure = error
+            raise
+        self._show(event)
+        return event
+
+    async def next_of_source(self) -> ModelEvent:
+        """Return the next event of the source, inside of all policies. Internal."""
         span = self._span
         try:
             event = await (super().__anext__() if span is None else self._next_in_span(span))
@@ -276,17 +295,22 @@ class GovernedStream(ForwardedStream):
         )
 
     async def _open(self) -> None:
-        call = self._call
         try:
-            for policy in self._before:
-                await policy.before_request(call)
-                check_answer(call.request, ModelRequest, f"{type(policy).__qualname__}.before_request")
-            if await call.is_cached() and self._node is not None:
-                self._node.note_cached()
+            self._response = response_through(self._policies, self._call, partial(_Sending, self))
+            given = await self._response.__aenter__()
+            self._given = None if isinstance(given, _Sending) else given
         except BaseException as error:
             self._settle(error)
             raise
+
+    async def send(self) -> None:
+        """Send the request, inside of all policies. Internal."""
+        call = self._call
         try:
+            check_answer(call.request, ModelRequest, "around_request")
+            if await call.is_cached() and self._node is not None:
+                self._node.note_cached()
+            call.was_sent = True
             if call.charges is not None:
                 self.check_resends(call.charges.check_resend)
             source = call.source
@@ -297,8 +321,31 @@ class GovernedStream(ForwardedStream):
             )
         except BaseException as error:
             self._settle(error)
-            await self._call_after(error, error)
+            self._note_end(error, error)
             raise
+
+    async def leave(self, *exc_details: Any) -> bool | None:
+        """Leave the source of the response, inside of all policies. Internal."""
+        ending: BaseException | None = exc_details[1]
+        self._settle(ending)
+        self._end_span(self._failure, usage_so_far(self.source))
+        self._note_end(ending, self._failure)
+        try:
+            return await super().__aexit__(*exc_details)
+        except BaseException as error:
+            self._note_end(error, error)
+            raise
+
+    def _note_end(self, ending: BaseException | None, failure: BaseException | None) -> None:
+        """Note how the request ended, for policies.
+
+        Args:
+            ending: The error or cancellation that leaves the stream.
+            failure: The error of the request.
+        """
+        call = self._call
+        call.usage, call.ending = self.usage, ending
+        call.error = failure if isinstance(failure, Exception) else None
 
     async def _enter(self, source: AbstractAsyncContextManager[AsyncIterator[ModelEvent]]) -> None:
         call, step = self._call, None if self._environment is None else self._environment.step
@@ -325,6 +372,7 @@ class GovernedStream(ForwardedStream):
             if usage is not None:
                 self._span.note(usage)
             self._span.end(error)
+            self._span = None
 
     async def _close(
         self,
@@ -332,28 +380,28 @@ class GovernedStream(ForwardedStream):
         exception: BaseException | None,
         traceback: TracebackType | None,
     ) -> bool | None:
+        assert self._response is not None
         try:
             self._settle(exception)
-            self._end_span(self._failure, usage_so_far(self.source))
         finally:
-            try:
-                is_swallowed = await super().__aexit__(exception_type, exception, traceback)
-            except BaseException as error:
-                await self._call_after(error, error)
-                raise
-        await self._call_after(exception, self._failure)
+            is_swallowed = await self._response.__aexit__(exception_type, exception, traceback)
         if exception is None and self._pricing_error is not None:
             raise self._pricing_error
         return is_swallowed
 
     def _note(self, event: ModelEvent) -> None:
-        call = self._call
+        """Note an event of the source, for what it costs."""
         if isinstance(event, UsageReported):
             self._reported = event.usage
         elif isinstance(event, ResponseFinished):
-            call.finish_reason = event.reason
-        if call.charges is not None:
-            call.charges.note(event)
+            self._call.finish_reason = event.reason
+        if self._call.charges is not None:
+            self._call.charges.note(event)
+
+    def _show(self, event: ModelEvent) -> None:
+        """Note an event as policies gave it."""
+        if isinstance(event, ResponseFinished):
+            self._call.finish_reason = event.reason
         if self._node is not None:
             self._node.note(event)
 
@@ -397,39 +445,6 @@ class GovernedStream(ForwardedStream):
         usage = usage_so_far(self.source) or self._reported
         return None if usage is None else priced(usage, self._call.model.capabilities.price)
 
-    async def _call_after(self, ending: BaseException | None, failure: BaseException | None) -> None:
-        """Report the end of the request to every policy, unless it was cancelled.
-
-        Args:
-            ending: The error or cancellation that leaves the stream; it stays the primary error when a hook
-                fails as well.
-            failure: The error of the request.
-
-        Raises:
-            Exception: A policy raised it: the innermost one, with notes on the others.
-        """
-        if ending is not None and not isinstance(ending, Exception):
-            return
-        call = self._call
-        call.usage = self.usage
-        call.error = failure if isinstance(failure, Exception) else None
-        raised: Exception | None = None
-        for policy in reversed(self._after):
-            try:
-                await policy.after_request(call)
-            except Exception as error:
-                if raised is None:
-                    raised = error
-                else:
-                    raised.add_note(describe_error(error))
-        try:
-            if ending is not None and isinstance(raised, HookError):
-                ending.add_note(str(raised))
-            elif raised is not None:
-                raise raised
-        finally:
-            del raised  # so that the error and this frame do not hold each other
-
     def _end_node(self, leaving: BaseException | None, *, has_failed: bool = True) -> None:
         """End the node.
 
@@ -442,6 +457,33 @@ class GovernedStream(ForwardedStream):
         if has_failed and self._failure is None and isinstance(leaving, Exception):
             self._failure = leaving
         self._node.end(self._failure, leaving, self.usage)
+
+
+class _Sending:
+    """The innermost response: that of the request's source."""
+
+    __slots__ = ("_stream",)
+
+    def __init__(self, stream: GovernedStream) -> None:
+        self._stream = stream
+
+    async def __aenter__(self) -> Self:
+        await self._stream.send()
+        return self
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> ModelEvent:
+        return await self._stream.next_of_source()
+
+    async def __aexit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        return await self._stream.leave(exception_type, exception, traceback)
 
 
 async def load_price(model: Model) -> None:
@@ -487,7 +529,7 @@ def stream_in(
     cache = find_response_cache()
     has_journal = environment is not None and environment.journal is not None
     place = take_turn_place(model, request) if has_journal else None
-    if parent is None and not is_traced and not policies.govern_requests and cache is None:
+    if parent is None and not is_traced and not policies.overriding["around_request"] and cache is None:
         return ask_source(environment, model, request, place)
 
     return GovernedStream(

@@ -13,6 +13,7 @@ from typing import TypeAlias
 from ..errors import ToolBoundaryError
 from ..kernel.actor import StepActor
 from ..kernel.environment import Environment
+from ..kernel.fold import ToolCallFold
 from ..kernel.policy import Policies
 from ..kernel.reports import ToolCallActivity, ToolCallFailed
 from ..kernel.step import Step
@@ -21,7 +22,7 @@ from ..kernel.tool_sets import ForeignTool
 from ..observation import NodeState, NodeWriter, find_node_writer, using_node_writer
 from ..tracing import Span, begin_span
 from ..types.messages import ToolCall, ToolResult
-from .refusals import admitted_call, count_correction, shown_result
+from .refusals import count_correction
 
 _Result: TypeAlias = Callable[[], Awaitable[ToolResult]]
 
@@ -158,15 +159,20 @@ class NativeCalls:
         return observed.begin(lambda each: partial(self._run, each, execute))
 
     async def _run(self, call: ToolCall, execute: ExecuteCall) -> ToolResult:
-        with self._actor.progress.in_flight(call):
-            try:
-                admitted = await admitted_call(self._policies, call, {call.name: _native_tool(call.name)})
-            except ToolBoundaryError as error:
-                return await shown_result(self._policies, self._refused(call, error))
+        async def run(admitted: ToolCall) -> ToolResult:
             node = find_node_writer()  # the node of the call, which was waiting so far
             if node is not None:
                 node.change_state("running")
-            return await shown_result(self._policies, await execute(admitted))
+            return await execute(admitted)
+
+        async def refuse(error: ToolBoundaryError) -> ToolResult:
+            return self._refused(call, error)
+
+        governing = self._policies.overriding["around_tool_call"]
+        with self._actor.progress.in_flight(call):
+            return await ToolCallFold(governing, {call.name: _native_tool(call.name)}, run, refuse).ask(
+                0, call
+            )
 
     def _refused(self, call: ToolCall, error: ToolBoundaryError) -> ToolResult:
         count_correction(error.kind)

@@ -29,10 +29,8 @@ from ..errors import (
 from ..kernel.conclude import INITIALIZE_IT
 from ..kernel.environment import Environment, find_environment
 from ..kernel.inspection import find_interception_error
-from ..kernel.policy import Policies, check_answer
 from ..kernel.reports import Corrected, correction_attributes
 from ..kernel.tool_calls import ToolOutcome, canonical_arguments, outcome_of_failure
-from ..kernel.tools import PROVIDED_TOOL_NAMES, Tool
 from ..prompt.stubs import TypeNames, fields_by_key, stub_of
 from ..prompt.types import is_type_alias
 from ..tracing import note_event
@@ -61,50 +59,6 @@ def find_host_error(error: BaseException) -> NighthawkError | None:
         if found is not None:
             return found
     return next((each for each in with_causes(error) if isinstance(each, HookError)), None)
-
-
-async def admitted_call(
-    policies: Policies, call: ToolCall, functions: Mapping[str, Tool], *, is_counted: bool = True
-) -> ToolCall:
-    """Let a call pass the active policies, outermost first; see `policy.Policy.before_tool_call`.
-
-    Each policy parses the arguments for itself, so that it can change the input of the next one only through
-    the call that it returns.
-
-    Args:
-        policies: The policies of the step.
-        call: The call.
-        functions: The tools of the program.
-        is_counted: Whether budgets count the call.
-
-    Returns:
-        The call to execute.
-
-    Raises:
-        ToolBoundaryError: It is not executed; the model gets the reason.
-    """
-    for policy in policies.overriding["guard_tool_call"]:
-        function = None if call.name in PROVIDED_TOOL_NAMES else functions.get(call.name)
-        call = await policy.guard_tool_call(call, function, is_counted=is_counted)
-    return call
-
-
-async def shown_result(policies: Policies, result: ToolResult) -> ToolResult:
-    """Let the result of a call pass the active policies, innermost first; returns what the model sees.
-
-    Args:
-        policies: The policies of the step.
-        result: The result of the call, or its failure.
-
-    Raises:
-        HookError: A hook failed, or a policy returned something else.
-    """
-    for policy in reversed(policies.overriding["after_tool_call"]):
-        result = await policy.after_tool_call(result)
-        method = f"{type(policy).__qualname__}.after_tool_call"
-        check_answer(result, ToolResult, method)
-        check_answer(result.content, tuple, method)
-    return result
 
 
 def count_correction(cause: CorrectionCause) -> None:

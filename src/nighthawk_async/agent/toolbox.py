@@ -25,7 +25,7 @@ from ..kernel.calls import current_place, in_call_place
 from ..kernel.commands import Assign, ChangedNames, Command, Evaluate, Execute
 from ..kernel.context import StepContext, are_statements
 from ..kernel.environment import Environment
-from ..kernel.inspection import failing_as_policy
+from ..kernel.fold import ToolCallFold
 from ..kernel.reports import ToolCallActivity, ToolCallFailed
 from ..kernel.tool_calls import (
     ToolError,
@@ -44,7 +44,7 @@ from ..types.messages import ToolCall, ToolDefinition, ToolResult, UserContent
 from ..values.validation import type_name
 from ..wire.json_text import NOT_JSON, check_depth, describe_not_json
 from .answer_form import object_schema, opened_schema
-from .refusals import GuardedCalls, Refusals, admitted_call, count_correction, find_host_error, shown_result
+from .refusals import GuardedCalls, Refusals, count_correction, find_host_error
 from .task import Conversation
 
 if TYPE_CHECKING:
@@ -329,7 +329,7 @@ class Toolbox:
         self._agent = agent
         self._journal = environment.journal
         self._policies = environment.policies
-        self._is_governed = self._policies.govern_tool_calls
+        self._governing = self._policies.overriding["around_tool_call"]
         self._last_posted: anyio.Event | None = None
         self._failure: Exception | None = None
 
@@ -389,7 +389,7 @@ class Toolbox:
         from .observed_calls import ObservedCall  # here, because most steps have no observers
 
         activity = None if agent is None else self._activity(call, agent)
-        state: NodeState = "waiting" if self._is_governed else "running"
+        state: NodeState = "waiting" if self._governing else "running"
         return ObservedCall(parent, self._actor, call, activity, state).begin(self._begin_checked)
 
     def _activity(self, call: ToolCall, agent: Span) -> ToolCallActivity:
@@ -407,7 +407,7 @@ class Toolbox:
         return self._guarded.begin(call, self._actor.progress.turns, self._begin_allowed, self._failed)
 
     def _begin_allowed(self, call: ToolCall) -> Callable[[], Awaitable[ToolResult]]:
-        if self._is_governed:
+        if self._governing:
             posted = anyio.Event()
             previous, self._last_posted = self._last_posted, posted
             return partial(self._gated, call, previous, posted)
@@ -418,29 +418,35 @@ class Toolbox:
         return partial(self._finish, call, pending)
 
     async def _gated(self, call: ToolCall, previous: anyio.Event | None, posted: anyio.Event) -> ToolResult:
+        """Let a call pass the policies, and reach the step's state after the one that was begun before."""
+
+        async def execute(passed: ToolCall) -> ToolResult:
+            try:
+                pending = self._post(passed)
+            except ToolBoundaryError as error:
+                return await self._failed(call, error)
+            finally:
+                posted.set()
+            node = find_node_writer()  # the node of the call, which was waiting so far
+            if node is not None:
+                node.change_state("running")
+            return await self._finish(call, pending)
+
+        async def refuse(error: ToolBoundaryError) -> ToolResult:
+            return await self._failed(call, error)
+
         try:
             if previous is not None:
                 await previous.wait()
-            finish = await self._pass_gates(call)
+            if self._failure is not None:
+                raise self._failure
+            return await ToolCallFold(self._governing, self._functions, execute, refuse).ask(0, call)
+        except Exception as error:
+            if not posted.is_set():
+                self._failure = error  # no later call reaches the step
+            raise
         finally:
             posted.set()
-        node = find_node_writer()  # the node of the call, which was waiting so far
-        if node is not None:
-            node.change_state("running")
-        return await shown_result(self._policies, await finish())
-
-    async def _pass_gates(self, call: ToolCall) -> Callable[[], Awaitable[ToolResult]]:
-        """Let a call pass the gates and reach the step; no later one may once a call has failed the step."""
-        if self._failure is not None:
-            raise self._failure
-        try:
-            passed = await admitted_call(self._policies, call, self._functions)
-            return partial(self._finish, call, self._post(passed))
-        except ToolBoundaryError as error:
-            return partial(self._failed, call, error)
-        except Exception as error:
-            self._failure = error
-            raise
 
     def _post(self, call: ToolCall) -> Pending[object]:
         if call.name in self._provided:
@@ -556,7 +562,7 @@ class AnswerBindings(Struct, frozen=True, eq=False):
         self.kept.update(name for name, _ in context.changes.changed())
 
     async def _set(self, bindings: Mapping[str, object]) -> None:
-        if self.environment.policies.govern_tool_calls:
+        if self.environment.policies.overriding["around_tool_call"]:
             ends = [await self._set_governed(name, value) for name, value in bindings.items()]
         else:
             posted = [self.actor.post_assign(name, data=value) for name, value in bindings.items()]
@@ -580,24 +586,32 @@ class AnswerBindings(Struct, frozen=True, eq=False):
 
     async def _set_governed(self, name: str, value: object) -> tuple[ToolOutcome, str]:
         arguments = json.dumps({"target_path": name, "value": value})
-        policies = self.environment.policies
         call = ToolCall(id=f"bindings.{name}", name=_ASSIGN, arguments=arguments)
-        stub = ""
-        try:
-            with failing_as_policy("before_tool_call"):
-                passed = await admitted_call(policies, call, {}, is_counted=False)
+        ends: list[tuple[ToolOutcome, str]] = []
+
+        async def execute(passed: ToolCall) -> ToolResult:
             if passed.name != _ASSIGN:
-                raise HookError(f"a value of an answer is set by {_ASSIGN} alone", hook="before_tool_call")
-            outcome, stub = await self._outcome(PROVIDED_TOOLS[_ASSIGN].post(self.actor, passed.arguments))
-        except ToolBoundaryError as error:
-            outcome = outcome_of_failure(error)
-        if policies.overriding["after_tool_call"]:
+                raise HookError(f"a value of an answer is set by {_ASSIGN} alone", hook="around_tool_call")
+            try:
+                pending = PROVIDED_TOOLS[_ASSIGN].post(self.actor, passed.arguments)
+            except ToolBoundaryError as error:
+                return await refuse(error)
+            return shown(*await self._outcome(pending))
+
+        async def refuse(error: ToolBoundaryError) -> ToolResult:
+            return shown(outcome_of_failure(error), "")
+
+        def shown(outcome: ToolOutcome, stub: str) -> ToolResult:
+            ends.append((outcome, stub))
             content = render_outcome(outcome, self.policy)
             is_error = outcome.error is not None
-            result = ToolResult(call_id=call.id, name=call.name, content=content, is_error=is_error)
-            with failing_as_policy("after_tool_call"):
-                await shown_result(policies, result)
-        return outcome, stub
+            return ToolResult(call_id=call.id, name=call.name, content=content, is_error=is_error)
+
+        governing = self.environment.policies.overriding["around_tool_call"]
+        await ToolCallFold(governing, {}, execute, refuse, is_answer=True).ask(0, call)
+        if not ends:
+            raise HookError(f"a value of an answer is set by {_ASSIGN} alone", hook="around_tool_call")
+        return ends[-1]
 
     async def _outcome(self, pending: Pending[object]) -> tuple[ToolOutcome, str]:
         """Return the result of an assignment, with the stub of the type where the value does not match."""

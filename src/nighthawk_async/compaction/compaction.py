@@ -23,8 +23,8 @@ from ..agent.task import (
     texts_of,
 )
 from ..errors import BudgetExceededError, ExecutionError, HookError, ModelError, StepRejectedError
+from ..kernel.commit import check_answer
 from ..kernel.environment import get_environment
-from ..kernel.policy import check_answer
 from ..kernel.reports import write_note
 from ..models.summary_model import summary_model
 from ..observation import using_node_writer
@@ -270,9 +270,12 @@ def best_plan(conversation: Conversation, model_name: str, tokens: int) -> Compa
 
 async def _reviewed(plan: CompactionPlan) -> CompactionPlan | None:
     """Return the plan as policies and hooks have changed it; None if one of them vetoes it."""
-    for policy in get_environment().policies.overriding["before_compaction"]:
+    for policy in get_environment().policies.active:
+        review: Any = getattr(policy, "before_compaction", None)
+        if review is None:
+            continue
         try:
-            answer = await policy.before_compaction(plan)
+            answer = await review(plan)
         except StepRejectedError as error:
             write_note(f"compaction vetoed: {error}")
             return None

@@ -15,8 +15,8 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct
 
+from ..kernel.commit import ask_early, shown, value_of, with_changes
 from ..kernel.environment import Environment
-from ..kernel.policy import ask_early, shown, value_of, with_changes
 from ..parallel import is_async_callable
 from ..policies.hooks.calls import Registration, answering_hooks, call_alone
 from ..policies.hooks.policy import HookPolicy

@@ -10,10 +10,11 @@ from ..errors import NighthawkError
 from . import message_table, tables
 from .changed_values import changed_records
 from .database import Database
+from .diverged_lives import records_that_count
 from .effect_call import idempotency_key
 from .errors import CallInDoubtError
 from .frames import effect_of_intent, is_within
-from .records import Record, RecordIndex, records_that_count
+from .records import Record, RecordIndex
 from .tables import RunRow
 
 

@@ -18,6 +18,7 @@ from .acknowledgement import Acknowledgement
 from .activity import Activity, DurableWait, IsDue, ParkedSignal
 from .delivery import Delivery
 from .departures import Departures
+from .diverged_lives import records_that_count
 from .errors import JournalDivergenceError, JournalError, RunParked
 from .frames import are_concurrent, comes_after, failure_place, intent_place, is_failure, withdrawn_place
 from .gate import Gate, nothing_written
@@ -39,7 +40,6 @@ from .records import (
     RecordKind,
     failed_body,
     interrupted_body,
-    records_that_count,
 )
 from .values import ValueRules, check_size, encode_value
 from .writers import Writers

@@ -1,6 +1,6 @@
 """Records of a run, and their index by place."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Literal, NoReturn, TypeAlias
 
@@ -10,13 +10,11 @@ from msgspec import Struct
 from ..values.stable_digest import VERSION
 from .errors import JournalDivergenceError
 from .frames import (
-    effect_of_intent,
     function_place,
     is_awaited,
     is_awaited_before,
     is_failure,
     is_item,
-    is_stage,
     is_within,
     withdrawn_place,
 )
@@ -167,51 +165,6 @@ def begins_life(record: Record) -> bool:
     """Whether a record is that of the beginning of a life, and not of its end."""
     is_end = record.body in (ENDED, DIVERGED) or _is_interruption(record) or _is_failure(record)
     return record.kind == "life" and not is_end
-
-
-def records_that_count(records: Sequence[Record], latest: int | None = None) -> Sequence[Record]:
-    """Leave out what lives recorded that found out that the program has changed, and did nothing outside.
-
-    The program may then be changed back as if there had been no such life
-    (`test_a_life_that_diverged_counts_for_nothing`). It may not if such a life made an effect.
-
-    Effects and questions that were begun in a life that counts, and were ended in such a life, have ended
-    (`test_what_such_a_life_has_ended_for_others_has_ended`).
-
-    Args:
-        records: The records of a run, in order.
-        latest: A life whose records are not left out.
-
-    Returns:
-        The same without those of such lives, but for the records that they began and ended.
-    """
-    diverged = {each.epoch for each in records if each.kind == "life" and each.body == DIVERGED} - {latest}
-    if not diverged:
-        return records
-    withdrawn = {each.place for each in records if each.epoch in diverged and each.kind == "decision"}
-    for each in records:
-        if each.epoch in diverged and KINDS[each.kind].is_outside:
-            if each.kind == "intent" and (
-                is_stage(effect_of_intent(each.place)) or withdrawn_place(each.place) in withdrawn
-            ):
-                continue
-            diverged.discard(each.epoch)
-    kept = [each for each in records if each.epoch not in diverged]
-    begun = {effect_of_intent(each.place) for each in kept if each.kind == "intent"}
-    asked = {each.place for each in kept if each.kind == "question"}
-    return [
-        each
-        for each in records
-        if each.epoch not in diverged or each.kind == "life" or _is_end(each, begun, asked)
-    ]
-
-
-def _is_end(record: Record, begun: Collection[str], asked: Collection[str]) -> bool:
-    """Whether a record is the end of an effect, or has what people said to a question."""
-    if record.kind == "result":
-        return record.place in begun and not is_stage(record.place)
-    is_said = record.place in asked or record.place.rpartition("/")[0] in asked
-    return record.kind == "value" and is_said
 
 
 class LifeTimes(Struct, frozen=True, kw_only=True):

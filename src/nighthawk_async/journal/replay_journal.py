@@ -19,13 +19,14 @@ from ..recording.recorder import ReplayStream
 from ..types.model import ModelCapabilities, ModelEvent, ModelRequest
 from .acknowledgement import Acknowledgement
 from .delivery import Delivery
+from .diverged_lives import records_that_count
 from .errors import JournalDivergenceError, JournalError, ReplayEndError
 from .gate import Gate
 from .mailboxes import Choose, Inbox, Mailboxes
 from .message_table import Message
 from .people import Questions
 from .recorder import NewCode
-from .records import Record, RecordIndex, RecordKind, records_that_count
+from .records import Record, RecordIndex, RecordKind
 from .response import JournaledResponse
 from .run_journal import RunJournal
 from .store_thread import StoreThread

@@ -14,9 +14,10 @@ from ..observe.restored_tree import RestoredNode, restore_tree
 from ..observe.tree import TaskTree
 from ..observe.views import ErrorView
 from .branch_nodes import Branch, NodeFacts, facts_of
+from .diverged_lives import records_that_count
 from .frames import is_awaited, is_within
 from .recorder import ROOT
-from .records import ENDED, Record, begins_life, records_that_count
+from .records import ENDED, Record, begins_life
 from .tables import RunRow
 
 _ENDS: dict[str, NodeState] = {

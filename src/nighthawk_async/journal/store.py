@@ -17,6 +17,7 @@ from .active_replay import find_replay, is_replaying
 from .addresses import is_shared_address, read_address
 from .audit import Audit
 from .database import Database
+from .diverged_lives import records_that_count
 from .encryption import Key, read_codec, read_key
 from .export import export_lines
 from .mailboxes import Mailboxes
@@ -26,7 +27,7 @@ from .people import Questions
 from .pruning import EndedStatus, PruneReport, prune_runs
 from .queues import Queues
 from .recorder import ROOT, Durability, NewCode
-from .records import Record, records_that_count
+from .records import Record
 from .reencryption import reencrypt_runs
 from .run_journal import RunJournal
 from .run_writes import refuse_after_divergence, send_message

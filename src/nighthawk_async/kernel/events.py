@@ -20,8 +20,8 @@ from ..types.model import FinishReason, ModelRequest
 from ..types.outcomes import StepOutcome
 from ..types.usage import Usage
 from ..values.error_text import describe_error
+from .commit import described, raise_unknown
 from .environment import Environment, find_environment, run_from_sync
-from .policy import described, raise_unknown
 
 OversightSubject: TypeAlias = Literal["tool_call", "commit"]
 """The subjects of oversight decisions."""
@@ -410,11 +410,11 @@ def report_retry(retry: RetryScheduled) -> None:
     note_event(event)
     if environment is None:
         return
-    for policy in environment.policies.overriding["report"]:
-        if policy.awaits(Retry):
-            run_from_sync(policy.report, event)
+    for observer in environment.policies.observers:
+        if observer.awaits(Retry):
+            run_from_sync(observer.report, event)
         else:
-            policy.report_at_once(event)
+            observer.report_at_once(event)
 
 
 async def report_retry_async(retry: RetryScheduled) -> None:

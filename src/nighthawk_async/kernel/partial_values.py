@@ -7,8 +7,8 @@ A slow listener blocks nothing, and no queue builds up: it gets the latest value
 
 import threading
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
 from types import MappingProxyType, TracebackType
 from typing import TypeVar
@@ -115,19 +115,18 @@ class PartialDelivery:
         for sink in sinks:
             sink.step_ended(self._step.execution.id)
 
-    async def notifying_during(self, execute: Callable[[], Awaitable[Result]]) -> Result:
-        """Execute a step and call its listeners meanwhile; return after the last call.
-
-        Args:
-            execute: Executes the step, up to `end`.
+    @asynccontextmanager
+    async def notifying(self) -> AsyncGenerator[None, None]:
+        """Call the listeners while the step is executed, up to `end`; leave after the last call.
 
         Raises:
             HookError: A listener failed. The execution is cancelled.
         """
         if not self._listeners:
-            return await execute()
+            yield
+            return
         async with BareTaskGroup() as self._task_group:
-            return await execute()
+            yield
 
     def _deliver(self, values: Mapping[str, object], attempt: int, *, is_final: bool) -> None:
         partial = PartialValues(

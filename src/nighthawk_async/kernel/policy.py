@@ -17,12 +17,12 @@ Methods find the active environment and the current step with `environment.get_e
 `StepCommit` and `ModelCall` are a commit and a model request as policies see them.
 """
 
-from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, fields, replace
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, ExitStack
 from enum import IntEnum
+from functools import cached_property
+from inspect import iscoroutine, iscoroutinefunction
 from typing import (
-    TYPE_CHECKING,
     Any,
     ClassVar,
     Literal,
@@ -37,18 +37,14 @@ from typing import (
 
 from ..errors import HookError, NighthawkError
 from ..natural.blocks import NaturalBlock
-from ..ports import AttemptsSource, Model, RequestSource
 from ..types.messages import ToolCall, ToolResult
-from ..types.model import FinishReason, ModelEvent, ModelRequest
-from ..types.outcomes import StepOutcome
-from ..types.unset import UNSET, Unset
-from ..types.usage import Usage
 from .commands import CallGuard, CommandGuard
+from .commit import CommitProceed, StepCommit
 from .conclude import StepResult
 from .context import StepContext, StepExecutor
-from .features import Feature
+from .fold import Events, ModelCall, OpenRequest, StepEnd, StepProceed, ToolCallProceed
+from .short_forms import complete
 from .step import ExecuteAttempt, Step, Verify
-from .tools import Tool
 
 _Unfilled: TypeAlias = tuple[object, Any, int]  # a dictionary or list, its empty copy, its depth
 
@@ -125,295 +121,22 @@ _ReadOnlyList = _read_only_type(
 )
 
 
-Answer = TypeVar("Answer")
-Subject = TypeVar("Subject")
-
-_FIELD = "return_value"
-
-
-class _Question:
-    """One question about a commit; records whether the missing value was read.
-
-    Args:
-        subject: The object that was shown.
-        outer: The question during which this one is asked; None for none.
-    """
-
-    __slots__ = ("outer", "subject", "wants_value")
-
-    def __init__(self, subject: object, outer: "_Question | None") -> None:
-        self.subject = subject
-        self.outer = outer
-        self.wants_value = False
-
-
-_question = Feature[_Question | None](None)
-
-
-def shown(subject: Subject, return_value: object) -> Subject:
-    """Set the return value of an object that shows a commit; leave it missing if it is UNSET.
-
-    Args:
-        subject: A fresh object with the slot `return_value`, whose `__getattr__` is `raise_unknown`.
-        return_value: The value; UNSET if the expression is not evaluated yet.
-    """
-    object.__delattr__(subject, _FIELD)
-    if return_value is not UNSET:
-        reveal((subject,), return_value)
-    return subject
-
-
-def reveal(subjects: Iterable[object], return_value: object) -> None:
-    """Set the return value of objects that were shown without one.
-
-    Args:
-        subjects: The objects that were shown; those with a value keep it.
-        return_value: The value.
-    """
-    for subject in subjects:
-        if not _has_value(subject):
-            object.__setattr__(subject, _FIELD, return_value)
-
-
-def with_changes(subject: Subject, **changes: object) -> Subject:
-    """Return a copy with other fields; without a return value if neither the object nor the changes have one.
-
-    Args:
-        subject: An object of a frozen data class.
-        changes: The changed fields.
-    """
-    late = getattr(type(subject), "__getattr__", None) is raise_unknown and not _has_value(subject)
-    if not late or _FIELD in changes:
-        return cast("Subject", replace(cast("Any", subject), **changes))
-    return shown(cast("Subject", replace(cast("Any", subject), **{_FIELD: None, **changes})), UNSET)
-
-
-def raise_unknown(subject: object, name: str) -> NoReturn:
-    """Raise the error of an object without a return value; serves as `__getattr__`."""
-    if name != _FIELD:
-        raise AttributeError(f"{type(subject).__name__!r} object has no attribute {name!r}")
-    question = _question.get()
-    while question is not None and question.subject is not subject:
-        question = question.outer
-    if question is not None:
-        question.wants_value = True
-    raise NighthawkError(
-        "The return expression of this commit is not evaluated; see commit.outcome.return_expression."
-    )
-
-
-def value_of(subject: object) -> object:
-    """Return the return value of an object that shows a commit; UNSET while it has none."""
-    return object.__getattribute__(subject, _FIELD) if _has_value(subject) else UNSET
-
-
-def described(subject: object) -> str:
-    """Return the `repr` of an object with a late return value; it does not count as reading the value."""
-    names = [each.name for each in fields(cast("Any", subject)) if each.repr]
-    texts = [f"{name}={getattr(subject, name)!r}" for name in names if name != _FIELD]
-    value = repr(getattr(subject, _FIELD)) if _has_value(subject) else "<not evaluated>"
-    texts.append(f"{_FIELD}={value}")
-    return f"{type(subject).__qualname__}({', '.join(texts)})"
-
-
-def wants_value() -> bool:
-    """Whether the code being asked has read a return value that does not exist yet."""
-    question = _question.get()
-    return question is not None and question.wants_value
-
-
-async def ask_early(subject: object, ask: Callable[[], Awaitable[Answer]]) -> Answer | Unset:
-    """Ask about a commit that may have no return value yet.
-
-    Args:
-        subject: The object that is shown.
-        ask: Asks for the answer.
-
-    Returns:
-        The answer; UNSET if the value was read, so that it has to be asked again.
-
-    Raises:
-        Exception: Any error of `ask`, unless the value was read.
-    """
-    question = _Question(subject, _question.get())
-    before = _question.set(question)
-    try:
-        answer = await ask()
-    except Exception:
-        if question.wants_value:
-            return UNSET
-        raise
-    finally:
-        _question.reset(before)
-    return UNSET if question.wants_value else answer
-
-
-def _has_value(subject: object) -> bool:
-    try:
-        object.__getattribute__(subject, _FIELD)
-    except AttributeError:
-        return False
-    return True
-
-
-if TYPE_CHECKING:
-    from ..types.compaction import CompactionPlan
-else:
-    CompactionPlan = object
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepCommit:
-    """A commit that a step proposes.
-
-    It is inspected before the expression of a `return` outcome is evaluated: a policy that reads
-    `return_value` is asked again once the expression has been evaluated, and decides then.
-
-    Args:
-        step_id: The step.
-        outcome: The outcome of the step.
-        bindings: The validated values of the write bindings, in a read-only mapping.
-        return_value: The validated value of a `return` outcome; None for other outcomes, and afterwards for
-            a commit that was rejected before its expression was evaluated.
-    """
-
-    step_id: str
-    outcome: StepOutcome
-    bindings: Mapping[str, Any]
-    return_value: Any = None
-
-    if not TYPE_CHECKING:
-        __getattr__ = raise_unknown
-        __repr__ = described
-
-    def changed(self, **changes: object) -> "StepCommit":
-        """Return a copy with other `bindings` or another `return_value`, to be committed instead."""
-        return with_changes(self, **changes)
-
-
-class CommitReview(Protocol):
-    """One policy's review of one commit; it decides once."""
-
-    async def ask(self, result: StepResult, *, is_modified: bool) -> StepResult:
-        """Ask the policy for its decision, unless it has decided already.
-
-        Args:
-            result: The result of the step; its return value is UNSET while it is not evaluated.
-            is_modified: Whether an earlier policy has just modified the result.
-
-        Returns:
-            What to commit.
-
-        Raises:
-            StepRejectedError: The policy rejects the commit.
-            StepAbortedError: The policy ends the step.
-            HookError: The policy failed.
-        """
-        ...
-
-
-class RequestCharges(Protocol):
-    """The charges of a request to budgets, from before it is sent until it has ended."""
-
-    @property
-    def pricing_error(self) -> Exception | None:
-        """The error that prevented pricing it; None if it was priced."""
-        ...
-
-    def note(self, event: ModelEvent) -> None:
-        """Record an event that arrived, in case no usage is reported."""
-        ...
-
-    def check_resend(self, attempts: AttemptsSource) -> bool | Awaitable[bool]:
-        """See `ports.ResendCheck`."""
-        ...
-
-    def settle(self, reported: Usage | None, *, may_have_consumed: bool) -> Usage:
-        """Charge what it consumed.
-
-        Args:
-            reported: The usage that the provider reported; None for none.
-            may_have_consumed: Whether it may have consumed more than was reported.
-
-        Returns:
-            What was charged.
-        """
-        ...
-
-
-class ModelCall:
-    """One request to a model.
-
-    Args:
-        model: The model.
-        request: The request.
-        may_be_last: Whether its answer may end the step, so that it may take the last of a budget.
-        place: Its place in a run with a journal; None without one.
-
-    Attributes:
-        request: The request as it is sent; policies may replace it before.
-        charges: The charges to budgets; None for none.
-        usage: Its usage; None if nothing was sent, or if the usage is unknown.
-        finish_reason: Why the response ended; None if it did not end by itself.
-        error: The error that it failed with; None if it did not fail.
-        source: The source of its response; None for the model.
-    """
-
-    __slots__ = (
-        "charges",
-        "error",
-        "finish_reason",
-        "may_be_last",
-        "model",
-        "place",
-        "request",
-        "source",
-        "usage",
-    )
-
-    def __init__(
-        self, model: Model, request: ModelRequest, *, may_be_last: bool = True, place: str | None = None
-    ) -> None:
-        self.model = model
-        self.place = place
-        self.request = request
-        self.may_be_last = may_be_last
-        self.charges: RequestCharges | None = None
-        self.usage: Usage | None = None
-        self.finish_reason: FinishReason | None = None
-        self.error: Exception | None = None
-        self.source: RequestSource | None = None
-
-    async def is_cached(self) -> bool:
-        """Whether a response cache answers the request as it is now; it waits for an equal one."""
-        return self.source is not None and await self.source.find(self.request)
-
-
 Result = TypeVar("Result")
 
 PolicyMethod: TypeAlias = Literal[
-    "active",
-    "after_request",
-    "after_step",
-    "after_tool_call",
     "around_attempts",
+    "around_commit",
+    "around_request",
     "around_step",
+    "around_tool_call",
     "around_waiting",
-    "before_commit",
-    "before_compaction",
-    "before_request",
-    "before_step",
-    "before_tool_call",
-    "scope_events",
+    "scope",
     "find_host_error",
     "for_step",
     "guard_calls",
     "guard_commands",
-    "guard_tool_call",
-    "listeners",
+    "on_event",
     "prepare",
-    "report",
-    "review",
     "verifier",
 ]
 """The methods of a policy that may be overridden."""
@@ -451,8 +174,8 @@ class InnerScope(NamedTuple):
     is_added: bool
 
 
-class ScopeEvents(AbstractContextManager[None], AbstractAsyncContextManager[None], Protocol):
-    """Reports the beginning and the end of a run or scope; entered as that is, `with` or `async with`."""
+ScopeExtent: TypeAlias = AbstractAsyncContextManager[object] | AbstractContextManager[object]
+"""What a policy has entered while a run or scope lasts."""
 
 
 class Listener(Protocol):
@@ -493,133 +216,106 @@ class Policy:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        complete(cls, Policy)
         names: Sequence[PolicyMethod] = get_args(PolicyMethod)
         overridden = {name for name in names if getattr(cls, name) is not getattr(Policy, name)}
-        if "before_tool_call" in overridden:
-            overridden.add("guard_tool_call")
         cls.overridden = frozenset(overridden)
 
     # Methods for a program's own policies.
 
-    async def around_step(self, proceed: Callable[[], Awaitable[Result]]) -> Result:
+    async def around_step(self, step: Step, proceed: StepProceed) -> StepEnd:
         """Execute an admitted step.
 
         Args:
-            proceed: Executes it up to its commit; may be called once.
+            step: The step.
+            proceed: Executes it up to its commit: `await proceed()`, once. With
+                `await proceed.answer(outcome, bindings)` the policy answers the step itself.
 
         Returns:
-            The result of `proceed`; anything else fails the step.
+            What `proceed` gave; anything else fails the step.
         """
         return await proceed()
 
-    async def before_request(self, call: ModelCall) -> None:
-        """Called before a model request is sent; may replace `call.request`. An exception fails the call.
+    def around_request(self, call: ModelCall, open_request: OpenRequest) -> Events:
+        """Send a model request.
 
         Args:
-            call: The request and its model.
+            call: The request and its model. Its `request` may be replaced before it is sent; its usage and
+                how it ended are known when the response is left.
+            open_request: Sends `call.request`; enter what it returns for the events of the response.
+
+        Returns:
+            An async context manager that gives the events: what `open_request` returned, something around it,
+            or a response of the policy's own, such as `nighthawk_async.policies.replayed(events)`. An
+            exception on entering fails the request.
         """
+        return open_request()
 
-    async def after_request(self, call: ModelCall) -> None:
-        """Called when a request has succeeded or failed; not after a cancellation, nor when it was refused.
-
-        Args:
-            call: The request, with its usage and the reason why it ended.
-        """
-
-    async def before_tool_call(self, call: ToolCall) -> ToolCall:
-        """Called before a tool call is executed.
+    async def around_tool_call(self, call: ToolCall, proceed: ToolCallProceed) -> ToolResult:
+        """Carry out a tool call.
 
         Args:
             call: The call. A value in an answer appears as a call of `nh_assign`.
+            proceed: Goes on with it: `await proceed()`, or `await proceed(replace(call, …))` with another
+                call, which is validated like those of the model.
 
         Returns:
-            The call to execute, the same or another one, which is validated like those of the model.
+            The result that the model sees: what `proceed` gave, changed or not, or one of the policy's own.
 
         Raises:
-            ToolBoundaryError: The call is not executed; the model sees the reason. Any other error fails the
-                step.
+            ToolBoundaryError: The call is not carried out; the model sees the reason. Any other error fails
+                the step.
         """
-        return call
+        return await proceed()
 
-    async def after_tool_call(self, result: ToolResult) -> ToolResult:
-        """Called with the result of a tool call before the model sees it.
+    async def around_commit(self, commit: StepCommit, proceed: CommitProceed) -> StepResult:
+        """Let a step commit, or do not.
 
-        Args:
-            result: The result of the call, or its failure.
-
-        Returns:
-            The result that the model sees.
-        """
-        return result
-
-    async def before_commit(self, commit: StepCommit) -> StepCommit | None:
-        """Called when a step is about to commit, before the expression of a `return` outcome is evaluated.
-
-        A policy that reads `commit.return_value` is called again when there is one, and decides then.
+        Nothing is committed before all policies have returned. The expression of a `return` outcome is not
+        evaluated yet; `await proceed.value()` evaluates it, once.
 
         Args:
             commit: The commit that is about to happen.
+            proceed: Goes on with it: `await proceed()`, or `await proceed(commit.changed(…))`.
 
         Returns:
-            The commit to make instead, which is validated; None for no change. Anything else fails the step.
+            What `proceed` gave; anything else fails the step.
 
         Raises:
             StepRejectedError: Nothing is committed. The model sees the reason if it can answer again; else
                 the step fails.
         """
+        return await proceed()
 
-    async def before_compaction(self, plan: CompactionPlan) -> CompactionPlan | None:
-        """Called when a step's conversation has outgrown the threshold of its model's context.
+    def scope(self, kind: Literal["run", "scope"]) -> ScopeExtent | None:
+        """Return what is entered while a run or scope with the policy lasts; None for nothing.
 
         Args:
-            plan: What is about to be replaced, with the sizes.
+            kind: Which of them it is.
 
         Returns:
-            A plan with other texts, fewer digests or a summary; None for no change. Anything else fails the
-            step.
+            An async context manager, a context manager, or one that is both. A run or scope that is entered
+            with `with` needs one that can be entered so.
+        """
 
-        Raises:
-            StepRejectedError: The conversation stays as it is. Any other error fails the step.
+    def on_event(self, event: object) -> Awaitable[None] | None:
+        """Called for an event that no other method is around.
+
+        Such events are a retry, a passed threshold of a budget, a decision of permissions, oversight, a check
+        or people, and a call that repeats itself.
+
+        Args:
+            event: The event; see `nighthawk_async.hooks`.
+
+        Returns:
+            None, or something to await. Where an event happens in synchronous code, it must be None.
         """
 
     # Further methods, for the library's own policies.
 
-    def active(self) -> AbstractContextManager[None] | None:
-        """Return a context manager for a run or scope with the policy; entered before anything else in it."""
-
-    def scope_events(self, kind: Literal["run", "scope"]) -> ScopeEvents | None:
-        """Return the context manager that reports the beginning and the end of a run or scope."""
-
     def for_step(self) -> "Policy":
         """Return the policy that is active in one step, and in everything that the step causes."""
         return self
-
-    async def before_step(self) -> None:
-        """Called inside every `around_step`, before the step is executed. An exception fails the step."""
-
-    async def after_step(self, outcome: StepOutcome | None, error: BaseException | None) -> None:
-        """Called outside every `around_step`, at the end of a step whose `before_step` was called.
-
-        Nothing was committed yet.
-
-        Args:
-            outcome: The outcome of the step; None if it failed or was cancelled.
-            error: The error or cancellation that ended it; None if it succeeded.
-        """
-
-    async def guard_tool_call(self, call: ToolCall, function: Tool | None, *, is_counted: bool) -> ToolCall:
-        """See `before_tool_call`.
-
-        Args:
-            call: The call.
-            function: The tool of the program; None for a provided one.
-            is_counted: Whether the model made it as a call, and not as a value in an answer.
-        """
-        passed = await self.before_tool_call(call)
-        method = f"{type(self).__qualname__}.before_tool_call"
-        check_answer(passed, ToolCall, method)
-        check_answer(passed.arguments, str, method)
-        return passed
 
     def around_attempts(self, step_id: str, execute: ExecuteAttempt) -> Awaitable[StepResult]:
         """Execute a block, in several attempts if necessary.
@@ -657,17 +353,14 @@ class Policy:
         """
         return await work(begin)
 
-    def review(self, step: Step, outcome: StepOutcome, shown: list[object]) -> CommitReview | None:
-        """Begin the review of one commit; see `before_commit`.
-
-        Args:
-            step: The step.
-            outcome: The outcome of the step.
-            shown: The list of objects that were shown without a return value.
-        """
-
     def find_host_error(self, error: BaseException) -> NighthawkError | None:
         """Return the error of this policy that caused an error and that no model can fix; None for none."""
+
+
+class Observing(Policy):
+    """A policy that is told of events of all kinds, also where nothing can be awaited."""
+
+    __slots__ = ()
 
     def listeners(self) -> Sequence[Listener]:
         """The listeners that receive events."""
@@ -692,21 +385,36 @@ class Policy:
         return False
 
 
-def check_answer(answer: object, kind: type, method: str) -> None:
-    """Check that a method of a policy returned an object of the right type.
+class _EventMethod(Observing):
+    """The method `on_event` of a policy."""
 
-    Args:
-        answer: The returned object.
-        kind: The required type.
-        method: The method, with its class.
+    __slots__ = ("_policy",)
 
-    Raises:
-        HookError: The object has another type.
-    """
-    if not isinstance(answer, kind):
-        without_content = f"{method} gave {type(answer).__name__} instead of {kind.__name__}"
-        error = HookError(f"{method} gave {answer!r} instead of a {kind.__name__}", hook=method)
-        raise error.without_content(without_content)
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+
+    async def report(self, event: object) -> None:
+        answer = self._policy.on_event(event)
+        if answer is not None:
+            await answer
+
+    def report_at_once(self, event: object) -> None:
+        answer = self._policy.on_event(event)
+        if answer is None:
+            return
+        if iscoroutine(answer):
+            answer.close()
+        method = f"{type(self._policy).__qualname__}.on_event"
+        what = (
+            f"{method} is async, but this {type(event).__name__} happens in synchronous code: make it `def`"
+        )
+        raise HookError(what, hook=method)
+
+    def report_end(self, event: object, error: BaseException | None) -> None:
+        self.report_at_once(event)
+
+    def awaits(self, event_type: type) -> bool:
+        return iscoroutinefunction(self._policy.on_event)
 
 
 Kind = TypeVar("Kind", bound=Policy)
@@ -737,8 +445,6 @@ class Policies:
         overriding: The policies that override a method, outermost first, by method.
         outer_listeners: The listeners of the enclosing runs.
     """
-
-    __slots__ = ("active", "outer_listeners", "overriding")
 
     def __init__(self, policies: Iterable[Policy] = (), *, outer_listeners: Sequence[Listener] = ()) -> None:
         self.active: tuple[Policy, ...] = tuple(sorted(policies, key=_position_of))
@@ -798,20 +504,19 @@ class Policies:
             outer_listeners=(*self.outer_listeners, *self.listeners),
         )
 
-    @property
-    def govern_tool_calls(self) -> bool:
-        """Whether any of them handles tool calls."""
-        return bool(self.overriding["guard_tool_call"] or self.overriding["after_tool_call"])
-
-    @property
-    def govern_requests(self) -> bool:
-        """Whether any of them handles model requests."""
-        return bool(self.overriding["before_request"] or self.overriding["after_request"])
+    @cached_property
+    def observers(self) -> tuple[Observing, ...]:
+        """Those that are told of events, outermost first."""
+        return tuple(
+            policy if isinstance(policy, Observing) else _EventMethod(policy)
+            for policy in self.active
+            if isinstance(policy, Observing) or "on_event" in policy.overridden
+        )
 
     @property
     def listeners(self) -> tuple[Listener, ...]:
         """The listeners that receive events."""
-        return tuple(listener for policy in self.overriding["listeners"] for listener in policy.listeners())
+        return tuple(listener for observer in self.observers for listener in observer.listeners())
 
     async def report(self, event: object) -> None:
         """Report an event; see `Policy.report`.
@@ -820,18 +525,18 @@ class Policies:
             StepAbortedError: A policy ends the step.
             HookError: A policy failed.
         """
-        for policy in self.overriding["report"]:
-            await policy.report(event)
+        for observer in self.observers:
+            await observer.report(event)
 
     def report_at_once(self, event: object) -> None:
         """Report an event from code that cannot await; see `Policy.report_at_once`."""
-        for policy in self.overriding["report"]:
-            policy.report_at_once(event)
+        for observer in self.observers:
+            observer.report_at_once(event)
 
     def report_end(self, event: object, error: BaseException | None) -> None:
         """Report an end from code that cannot await; see `Policy.report_end`."""
-        for policy in self.overriding["report"]:
-            policy.report_end(event, error)
+        for observer in self.observers:
+            observer.report_end(event, error)
 
     def _others(self, kind: type[Policy]) -> list[Policy]:
         return [policy for policy in self.active if type(policy) is not kind]
@@ -859,23 +564,31 @@ async def notify_all(listeners: Iterable[Listener], event: object) -> None:
         raise failure
 
 
-@contextmanager
-def active_policies(policies: Policies) -> Generator[None, None, None]:
-    """Enter the context managers of policies for a run or scope; see `Policy.active`."""
-    with ExitStack() as stack:
-        for policy in policies.overriding["active"]:
-            active = policy.active()
-            if active is not None:
-                stack.enter_context(active)
-        yield
+def enter_scope(policies: Policies, kind: Literal["run", "scope"], stack: ExitStack) -> None:
+    """Enter what policies want entered while a run or scope lasts, with `with`; see `Policy.scope`.
+
+    Raises:
+        HookError: One of them can only be entered with `async with`.
+    """
+    for policy in policies.overriding["scope"]:
+        extent = policy.scope(kind)
+        if isinstance(extent, AbstractContextManager):
+            stack.enter_context(extent)
+        elif extent is not None:
+            method = f"{type(policy).__qualname__}.scope"
+            raise HookError(
+                f"{method} gave what is entered with `async with`: enter the {kind} so", hook=method
+            )
 
 
-def scope_events(policies: Policies, kind: Literal["run", "scope"]) -> Iterator[ScopeEvents]:
-    """The reports of policies at the beginning and the end of a run or scope; see `Policy.scope_events`."""
-    for policy in policies.overriding["scope_events"]:
-        events = policy.scope_events(kind)
-        if events is not None:
-            yield events
+async def enter_scope_async(policies: Policies, kind: Literal["run", "scope"], stack: AsyncExitStack) -> None:
+    """Enter what policies want entered while a run or scope lasts, with `async with`; see `Policy.scope`."""
+    for policy in policies.overriding["scope"]:
+        extent = policy.scope(kind)
+        if isinstance(extent, AbstractAsyncContextManager):
+            await stack.enter_async_context(extent)
+        elif extent is not None:
+            stack.enter_context(extent)
 
 
 def _position_of(policy: Policy) -> int:

@@ -36,7 +36,7 @@ from .environment import (
     mark_log_records,
     using_environment,
 )
-from .policy import Policies, active_policies, scope_events
+from .policy import Policies, enter_scope, enter_scope_async
 from .reports import KernelActivity, identity_attributes
 from .run_state import RunState, Server, SyncBackend, inner_max_depth
 from .run_tasks import keeping_resources, open_run_scope
@@ -240,8 +240,7 @@ class Run:
                 opened = self._journal.open_run(self._run_id, self._park_after)
                 self._use_journal(stack.enter_context(opened))
             stack.enter_context(self._active())
-            for events in scope_events(self._environment.policies, "run"):
-                stack.enter_context(events)
+            enter_scope(self._environment.policies, "run", stack)
             self._stack = stack.pop_all()
         return self
 
@@ -262,8 +261,7 @@ class Run:
                     opened = self._journal.open_run(self._run_id, self._park_after)
                     self._use_journal(await stack.enter_async_context(opened))
                 stack.enter_context(self._active())
-                for events in scope_events(self._environment.policies, "run"):
-                    await stack.enter_async_context(events)
+                await enter_scope_async(self._environment.policies, "run", stack)
                 await stack.enter_async_context(keeping_resources())
                 if self._servers:
                     await self._connect_servers()
@@ -339,14 +337,13 @@ class Run:
             with using_environment(self._environment), open_run_scope():
                 if self._journal is not None and self._environment.journal is not None:
                     self._environment.journal.begin(find_positions().path)
-                with active_policies(self._environment.policies):
-                    self._changed_context = ChangedContext(before)
-                    self._state.begin()
-                    try:
-                        yield
-                    finally:
-                        self._task_group = self._changed_context = None
-                        self._state.end()
+                self._changed_context = ChangedContext(before)
+                self._state.begin()
+                try:
+                    yield
+                finally:
+                    self._task_group = self._changed_context = None
+                    self._state.end()
 
     async def _close_portals(self) -> None:
         """Stop the portal threads. Shielded; their work is cancelled, so this is short."""

@@ -9,16 +9,16 @@ variable has changed. If a policy retries, all of this is one attempt of several
 
 import builtins
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple, TypeAlias, cast
+from typing import NamedTuple, cast
 
 from anyio.abc import TaskGroup
 
 from ..actors import BareTaskGroup
-from ..errors import ExecutionError, HookError, NaturalParseError
+from ..errors import ExecutionError, NaturalParseError
 from ..executions import Execution, depth_below, find_execution
 from ..natural.blocks import NaturalBlock
 from ..natural.program import NaturalProgram, parse_program
@@ -46,18 +46,15 @@ from .environment import (
     run_from_sync,
     using_environment,
 )
-from .inspection import make_inspector
+from .fold import Answer, StepEnd, StepFold
 from .partial_values import PartialDelivery
-from .policy import Policies, Policy, Position
+from .policy import Policies
 from .prepare import NaturalSite, prepare_step, step_id_of
 from .reports import KernelActivity, ObservedStep
 from .run_state import begins_stretch, in_own_task, too_deep
 from .skill_scope import ActiveSkills, program_with_skills, references_to_skills, take_named_skills
 from .step import ExecuteAttempt, SteerableStep, Step, StepAttempt, Verify, admitted
 from .usage_meter import LastStep
-
-_StepEnd: TypeAlias = tuple[StepOutcome, StepResult]
-"""The outcome of a step, and its result."""
 
 
 class _Block(NamedTuple):
@@ -183,8 +180,8 @@ async def _execute_once(
 
 
 def _around_waiting(
-    policies: Policies, work: Callable[[Callable[[], None]], Awaitable[_StepEnd]]
-) -> Awaitable[_StepEnd]:
+    policies: Policies, work: Callable[[Callable[[], None]], Awaitable[StepEnd]]
+) -> Awaitable[StepEnd]:
     for policy in reversed(policies.overriding["around_waiting"]):
         work = partial(policy.around_waiting, work)
     return work(_ignore_begin)
@@ -286,16 +283,15 @@ async def _run_in_task_group(
     attempt: StepAttempt | None,
     site: NaturalSite,
     begin: Callable[[], None],
-) -> _StepEnd:
+) -> StepEnd:
     """Wait for admission; then serve the actor while the executor works."""
     run_state, actor = outer.run_state, step.actor
     parent_slot = None if outer.step is None else outer.step.actor.slot
     step.past = outer.past
-    step.inspect = make_inspector(environment.policies, step)
+    step.reviewers = environment.policies.overriding["around_commit"]
     has_listeners = site.on_partial is not None or actor.node is not None or environment.partial_sinks
-    delivery: PartialDelivery | None = None
     if has_listeners or environment.policies.listeners:
-        delivery = step.partial_listeners = PartialDelivery(environment, step, site.on_partial)
+        step.partial_listeners = PartialDelivery(environment, step, site.on_partial)
     async with BareTaskGroup() as task_group:
         with SteerableStep(actor) as steerable:
             if attempt is not None:
@@ -305,19 +301,23 @@ async def _run_in_task_group(
                 actor.note_admitted()
                 with using_environment(environment), step.execution, actor.in_flight():
                     execute = partial(_execute, environment, step, steerable)
-                    if delivery is not None:
-                        execute = partial(delivery.notifying_during, execute)
                     serve = partial(_begin_serving, begin, actor, task_group)
                     return await _execute_and_close(environment.policies, step, serve, execute)
 
 
 async def _execute_and_close(
-    policies: Policies, step: Step, serve: Callable[[], None], execute: Callable[[], Awaitable[_StepEnd]]
-) -> _StepEnd:
-    """Execute an admitted step, and close what belongs to it; see `_execute_governed`."""
+    policies: Policies,
+    step: Step,
+    serve: Callable[[], None],
+    execute: Callable[[Answer | None], Awaitable[StepEnd]],
+) -> StepEnd:
+    """Execute an admitted step, and close what belongs to it."""
     leaving: BaseException | None = None
     try:
-        return await _execute_governed(policies, serve, execute)
+        if around := policies.overriding["around_step"]:
+            return await StepFold(around, step, serve, execute).run()
+        serve()
+        return await execute(None)
     except BaseException as error:
         leaving = error
         raise
@@ -336,122 +336,23 @@ def _begin_serving(begin: Callable[[], None], actor: StepActor, task_group: Task
     actor.serve_in(task_group)
 
 
-async def _execute_governed(
-    policies: Policies, serve: Callable[[], None], execute: Callable[[], Awaitable[_StepEnd]]
-) -> _StepEnd:
-    """Execute an admitted step, with each active policy before, around and after it.
-
-    Args:
-        policies: The active policies.
-        serve: Begins the step: its actor serves in the current context.
-        execute: Executes the step.
-    """
-    proceed = _Proceed(policies.overriding["before_step"], serve, execute)
-    work: Callable[[], Awaitable[_StepEnd]] = proceed
-    if around := policies.overriding["around_step"]:
-        work = partial(_execute_wrapped, around, proceed)
-    after = policies.overriding["after_step"]
-    return await (_execute_with_after_steps(after, proceed, work) if after else work())
-
-
-class _Proceed:
-    """Executes a step, once.
-
-    Args:
-        before: The policies to call before the step.
-        serve: Begins the step: its actor serves.
-        execute: Executes the step.
-
-    Attributes:
-        begun: The policies that were called before the step.
-        end: The end of the step; None if it has not ended.
-        may_begin: Whether it can be called.
-    """
-
-    __slots__ = ("_execute", "_serve", "before", "begun", "end", "may_begin")
-
-    def __init__(
-        self,
-        before: Sequence[Policy],
-        serve: Callable[[], None],
-        execute: Callable[[], Awaitable[_StepEnd]],
-    ) -> None:
-        self.before = before
-        self.begun: list[Policy] = []
-        self.end: _StepEnd | None = None
-        self._serve = serve
-        self._execute = execute
-        self.may_begin = True
-
-    async def __call__(self) -> _StepEnd:
-        if not self.may_begin:
-            raise HookError(
-                "A policy can call `proceed` once, inside `around_step`: it executes one step.",
-                hook="proceed",
-            )
-        self.may_begin = False
-        self._serve()
-        for policy in self.before:
-            self.begun.append(policy)
-            await policy.before_step()
-        self.end = await self._execute()
-        return self.end
-
-
-async def _execute_wrapped(around: Sequence[Policy], proceed: _Proceed) -> _StepEnd:
-    """Execute a step inside `around_step` of each policy; they must return its end unchanged."""
-    work: Callable[[], Awaitable[_StepEnd]] = proceed
-    for policy in reversed(around):
-        work = partial(policy.around_step, work)
-    try:
-        end = await work()
-    finally:
-        proceed.may_begin = False
-    if proceed.end is None or end is not proceed.end:
-        own = [each for each in around if each.position is Position.OWN]
-        names = ", ".join(f"{type(each).__qualname__}.around_step" for each in own)
-        what = f"{names} must return what `proceed()` gave"
-        raise HookError(f"{what}, not {end!r}", hook=names).without_content(what)
-    return end
-
-
-async def _execute_with_after_steps(
-    after: Sequence[Policy], proceed: _Proceed, work: Callable[[], Awaitable[_StepEnd]]
-) -> _StepEnd:
-    """Execute, then call `after_step` of each policy whose `before_step` was called, innermost first."""
-    end: _StepEnd | None = None
-    ending: BaseException | None = None
-    try:
-        end = await work()
-    except BaseException as error:
-        ending = error
-    for policy in reversed(after):
-        if policy in proceed.before and policy not in proceed.begun:
-            continue
-        try:
-            await policy.after_step(None if end is None else end[0], ending)
-        except BaseException as error:
-            end, ending = None, error
-    try:
-        if ending is not None:
-            raise ending
-        return cast("_StepEnd", end)
-    finally:
-        del ending  # so that the error and this frame do not hold each other
-
-
-async def _execute(environment: Environment, step: Step, steerable: SteerableStep) -> _StepEnd:
-    activity = KernelActivity(name="step_executor", execution_ref=environment.execution_ref)
-    with nullcontext() if environment.tracing is None else traced(activity):
-        answer = await _find_or_make_answer(environment, step)
-        await steerable.end()
-    outcome, bindings = _checked_answer(answer, environment.step_executor, step.context.step_id)
-    result = await step.conclude(outcome, bindings, is_last=True)
-    if result.kind == "pass" and step.context.lost_names:
-        step.warn_of_lost(environment.run_state.warn_once)
-    if step.partial_listeners is not None:
-        step.partial_listeners.end(result)
-    return outcome, result
+async def _execute(
+    environment: Environment, step: Step, steerable: SteerableStep, answer: Answer | None = None
+) -> StepEnd:
+    """Ask the executor, unless a policy has answered, and conclude the step."""
+    listeners = step.partial_listeners
+    async with nullcontext() if listeners is None else listeners.notifying():
+        activity = KernelActivity(name="step_executor", execution_ref=environment.execution_ref)
+        with nullcontext() if environment.tracing is None else traced(activity):
+            given: object = answer or await _find_or_make_answer(environment, step)
+            await steerable.end()
+        outcome, bindings = _checked_answer(given, environment.step_executor, step.context.step_id)
+        result = await step.conclude(outcome, bindings, is_last=True)
+        if result.kind == "pass" and step.context.lost_names:
+            step.warn_of_lost(environment.run_state.warn_once)
+        if step.partial_listeners is not None:  # a tool may have made them
+            step.partial_listeners.end(result)
+        return StepEnd(outcome, result)
 
 
 async def _find_or_make_answer(environment: Environment, step: Step) -> object:

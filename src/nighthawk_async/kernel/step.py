@@ -8,10 +8,9 @@ import logging
 import warnings
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from functools import partial
 from math import inf
 from types import TracebackType
-from typing import Protocol, TypeAlias, cast
+from typing import Protocol, cast
 
 import anyio
 from msgspec import Struct
@@ -27,6 +26,7 @@ from ..types.messages import Message, UserContent
 from ..types.outcomes import RaiseStepOutcome, ReturnStepOutcome, StepOutcome
 from ..types.unset import UNSET
 from .actor import StepActor
+from .commit import AroundCommit, CommitFold, Conclude
 from .conclude import OutcomeRefusedError, StepResult, done_note, evaluated_value, exception_of, propose
 from .context import StepContext
 from .run_state import Slot, StepAdmission
@@ -34,35 +34,6 @@ from .steering import Steering, UndeliveredSteeringWarning
 from .usage_meter import KeptConversation, LastStep, Past
 
 _LOGGER = logging.getLogger("nighthawk")
-
-Evaluate: TypeAlias = Callable[[StepResult], Awaitable[StepResult]]
-"""Evaluates the return expression of a step's result."""
-
-
-class Inspection(Protocol):
-    """Asks hooks and oversight about the commit of a step."""
-
-    async def ask(self, result: StepResult) -> StepResult:
-        """Ask all that have not decided yet.
-
-        They are asked before a return expression is evaluated; those that want its value are asked again.
-
-        Returns:
-            The result to commit; raises if one of them rejects it.
-        """
-        ...
-
-    async def evaluate(self, result: StepResult, evaluate: Evaluate) -> StepResult:
-        """Evaluate; if a rewritten commit fails, its rewriter is blamed."""
-        ...
-
-
-class Inspect(Protocol):
-    """Begins the inspection of a step's end."""
-
-    def __call__(self, outcome: StepOutcome, *, is_last: bool) -> Inspection:
-        """Return the inspection of one outcome."""
-        ...
 
 
 class Verify(Protocol):
@@ -79,6 +50,10 @@ class PartialListeners(Protocol):
     @property
     def are_wanted(self) -> bool:
         """Whether anyone is listening now."""
+        ...
+
+    def notifying(self) -> AbstractAsyncContextManager[None]:
+        """Call listeners during the `async with` statement."""
         ...
 
     def begin_attempt(self) -> int:
@@ -133,7 +108,7 @@ class Step:
     Attributes:
         context: The state of the step.
         agent_span: The span of the agent that works on it; None for none.
-        inspect: The inspection that the commit must pass, and that may change it; None for none.
+        reviewers: The policies around its commit, outermost first.
         rejections_left: The number of commits that may still be rejected before the step fails. An executor
             that can send a rejection back to its model sets it.
         partial_listeners: The listeners to its values while the model's answer streams; None for none.
@@ -146,12 +121,10 @@ class Step:
     __slots__ = (
         "_conclusion",
         "_evaluation",
-        "_verify",
         "actor",
         "agent_span",
         "context",
         "execution",
-        "inspect",
         "is_interpolated",
         "kept",
         "partial_listeners",
@@ -160,6 +133,8 @@ class Step:
         "program",
         "record",
         "rejections_left",
+        "reviewers",
+        "verify",
     )
 
     def __init__(
@@ -177,10 +152,10 @@ class Step:
         self.execution = execution
         self.program = program
         self.is_interpolated = is_interpolated
-        self._verify = verify
+        self.verify = verify
         self._conclusion: _Conclusion | None = None
         self._evaluation: _Evaluation | None = None
-        self.inspect: Inspect | None = None
+        self.reviewers: Sequence[AroundCommit] = ()
         self.rejections_left = 0
         self.partial_listeners: PartialListeners | None = None
         self.place: str | None = None
@@ -276,22 +251,25 @@ class Step:
         return result
 
     async def _conclude(self, outcome: StepOutcome, result: StepResult, *, is_last: bool) -> StepResult:
-        inspection = None if self.inspect is None else self.inspect(outcome, is_last=is_last)
-        if isinstance(outcome, ReturnStepOutcome):
-            if inspection is None:
-                result = await self._with_value(outcome, result)
-            else:
-                result = await inspection.ask(result)
-                result = await inspection.evaluate(result, partial(self._with_value, outcome))
-        if self._verify is not None:
-            await self._verify(outcome, result, is_last=is_last)
-        if inspection is not None:
-            result = await inspection.ask(result)
+        accept = _Acceptance(self, outcome, is_last=is_last)
+        if isinstance(outcome, ReturnStepOutcome):  # its checks need the value
+            result = await self._reviewed(outcome, result, accept, is_last=is_last)
+        else:
+            result = await self._reviewed(outcome, await accept(result), accept, is_last=is_last)
         if isinstance(outcome, RaiseStepOutcome):
             result = replace(result, exception=await self._exception(outcome, result))
         return result
 
-    async def _with_value(self, outcome: ReturnStepOutcome, result: StepResult) -> StepResult:
+    async def _reviewed(
+        self, outcome: StepOutcome, result: StepResult, accept: Conclude, *, is_last: bool
+    ) -> StepResult:
+        """The result after all policies around the commit."""
+        if not self.reviewers:
+            return await accept(result)
+        return await CommitFold(self.reviewers, self, outcome, accept, is_last=is_last).run(result)
+
+    async def with_value(self, outcome: ReturnStepOutcome, result: StepResult) -> StepResult:
+        """The result with its return value, evaluated if there is none yet."""
         if result.return_value is not UNSET:  # from the outcome, or from oversight
             return result
         return replace(result, return_value=await self._evaluated(outcome, result))
@@ -315,6 +293,27 @@ class Step:
             return _Evaluation(outcome=outcome, value=await evaluated_value(self.actor, outcome, result))
         except ExecutionError as error:
             return _Evaluation(outcome=outcome, failure=error)
+
+
+class _Acceptance:
+    """Accepts an outcome: its return expression is evaluated, and the checks are called, once."""
+
+    __slots__ = ("_is_checked", "_is_last", "_outcome", "_step")
+
+    def __init__(self, step: Step, outcome: StepOutcome, *, is_last: bool) -> None:
+        self._step = step
+        self._outcome = outcome
+        self._is_last = is_last
+        self._is_checked = False
+
+    async def __call__(self, result: StepResult) -> StepResult:
+        if isinstance(self._outcome, ReturnStepOutcome):
+            result = await self._step.with_value(self._outcome, result)
+        verify = self._step.verify
+        if verify is not None and not self._is_checked:
+            await verify(self._outcome, result, is_last=self._is_last)
+        self._is_checked = True  # what a policy changes afterwards is validated, not verified
+        return result
 
 
 class StepAttempt:

@@ -121,7 +121,7 @@ async def report_retry_to_hooks(error: ModelError, *, model_id: str, attempt: in
         HookError: A hook failed.
     """
     environment = find_environment()
-    if environment is None or not environment.policies.overriding["report"]:
+    if environment is None or not environment.policies.observers:
         return
     from ..kernel import events  # here, because most requests are never retried
 

@@ -8,7 +8,19 @@ from ..lazy_exports import attach_exports
 __getattr__, __dir__, __all__ = attach_exports(
     __name__,
     names={
-        "..kernel.policy": ("ModelCall", "Policy", "StepCommit"),
+        "..kernel.commit": ("CommitProceed", "StepCommit"),
+        "..kernel.conclude": ("StepResult",),
+        "..kernel.fold": (
+            "Events",
+            "ModelCall",
+            "OpenRequest",
+            "StepEnd",
+            "StepProceed",
+            "ToolCallProceed",
+            "replayed",
+        ),
+        "..kernel.policy": ("Policy",),
+        "..kernel.step": ("Step",),
         "budgets.budget": ("Budget",),
         "budgets.terms": ("BudgetAmounts", "BudgetLimits"),
         "permissions.call": ("PermissionCall",),

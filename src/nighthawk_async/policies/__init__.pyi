@@ -1,6 +1,10 @@
 """Exports of `nighthawk_async.policies`. Each name is loaded on first use."""
 
-from ..kernel.policy import ModelCall, Policy, StepCommit
+from ..kernel.commit import CommitProceed, StepCommit
+from ..kernel.conclude import StepResult
+from ..kernel.fold import Events, ModelCall, OpenRequest, StepEnd, StepProceed, ToolCallProceed, replayed
+from ..kernel.policy import Policy
+from ..kernel.step import Step
 from .budgets.budget import Budget
 from .budgets.terms import BudgetAmounts, BudgetLimits
 from .permissions.call import PermissionCall
@@ -12,12 +16,21 @@ __all__ = [
     "Budget",
     "BudgetAmounts",
     "BudgetLimits",
+    "CommitProceed",
     "ConcurrentMutationWarning",
+    "Events",
     "ModelCall",
     "MutationReport",
+    "OpenRequest",
     "PermissionCall",
     "PermissionRule",
     "Permissions",
     "Policy",
+    "Step",
     "StepCommit",
+    "StepEnd",
+    "StepProceed",
+    "StepResult",
+    "ToolCallProceed",
+    "replayed",
 ]

@@ -19,7 +19,8 @@ from typing import Any
 
 import nighthawk_async as nh
 from nighthawk_async.journal.effect_call import idempotency_key
-from nighthawk_async.journal.records import Record, records_that_count
+from nighthawk_async.journal.diverged_lives import records_that_count
+from nighthawk_async.journal.records import Record
 from nighthawk_async.testing.killing import KillPoint, Life, ProgramKiller
 
 from .service import ASKED, BOOKINGS, QUESTIONS, READINGS, RECONCILED, lines_of

@@ -13,8 +13,9 @@ from ...kernel.commands import is_awaitable
 from ...kernel.conclude import StepResult
 from ...kernel.environment import Environment, get_environment, using_environment
 from ...kernel.events import RetryScheduled, report_retry_async
+from ...kernel.fold import StepEnd, StepProceed
 from ...kernel.policy import InnerScope, Policies, Policy, Position
-from ...kernel.step import ExecuteAttempt, StepAttempt
+from ...kernel.step import ExecuteAttempt, Step, StepAttempt
 from ...parallel import raise_if_cancel_requested
 from ...parallel.decided_limits import run_within
 from ...tracing import note_named_event
@@ -201,7 +202,7 @@ class AttemptsPolicy(Policy):
         """Run a block until a step succeeds or is not retried any more."""
         return await execute_attempts(step_id, self.resilience, execute, _adapted)
 
-    async def around_step(self, proceed: Callable[[], Awaitable[Result]]) -> Result:
+    async def around_step(self, step: Step, proceed: StepProceed) -> StepEnd:
         """Run one step within its time limit."""
         timeout = self.resilience.timeout
         return await (proceed() if timeout is None else within_timeout(timeout, proceed))

@@ -1,20 +1,20 @@
 """Budgets as a policy: time, steps, model requests and tool calls are charged to their accounts."""
 
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Literal, TypeVar
 
 from ...causes import with_causes
 from ...errors import BudgetExceededError
 from ...kernel.calls import below_place
 from ...kernel.environment import find_environment, get_environment
+from ...kernel.fold import Events, OpenRequest, StepEnd, StepProceed, ToolCallProceed, with_end_reported
 from ...kernel.policy import ModelCall, Policies, Policy, Position
-from ...kernel.tools import Tool
+from ...kernel.step import Step
 from ...ports import AttemptsSource
-from ...types.messages import ToolCall
+from ...types.messages import ToolCall, ToolResult
 from ...types.model import ModelEvent
-from ...types.outcomes import StepOutcome
 from ...types.usage import Usage
 from .account import BudgetAccount, Payer, breached_account
 from .lives import counting_time_of_lives
@@ -48,7 +48,7 @@ class BudgetPolicy(Policy):
         accounts = tuple(BudgetAccount(account.terms) for account in self.accounts)
         return replace(self, accounts=accounts, payers=())
 
-    def active(self) -> AbstractContextManager[None]:
+    def scope(self, kind: Literal["run", "scope"]) -> AbstractContextManager[None]:
         """Return the context in which the time of the accounts passes."""
         return counting_time_of_lives(self.accounts)
 
@@ -63,29 +63,40 @@ class BudgetPolicy(Policy):
         """Limit the waiting of a step to the remaining seconds."""
         return await begin_in_time(self.accounts, work, begin)
 
-    async def before_step(self) -> None:
-        """Charge the step."""
-        if self.accounts:
-            await charge_step(self.accounts)
-            await report_thresholds(self.accounts)
+    async def around_step(self, step: Step, proceed: StepProceed) -> StepEnd:
+        """Charge the step, run it within the remaining seconds, and report thresholds that it has passed."""
+        if not self.accounts:
+            return await proceed()
+        proceed.at_begin(self._charge_step)
+        end = await run_in_time(self.accounts, proceed)
+        await report_thresholds(self.accounts)
+        return end
 
-    async def around_step(self, proceed: Callable[[], Awaitable[Result]]) -> Result:
-        """Run the step within the remaining seconds."""
-        return await run_in_time(self.accounts, proceed)
+    async def _charge_step(self) -> None:
+        await charge_step(self.accounts)
+        await report_thresholds(self.accounts)
 
-    async def after_step(self, outcome: StepOutcome | None, error: BaseException | None) -> None:
-        """Report thresholds that the step has passed."""
-        if error is None:
-            await report_thresholds(self.accounts)
+    def around_request(self, call: ModelCall, open_request: OpenRequest) -> Events:
+        """Reserve the request in every account, and report thresholds that it has passed."""
+        return self._charged(call, open_request) if self.accounts else open_request()
 
-    async def before_request(self, call: ModelCall) -> None:
+    @asynccontextmanager
+    async def _charged(
+        self, call: ModelCall, open_request: OpenRequest
+    ) -> AsyncGenerator[AsyncIterator[ModelEvent], None]:
+        await self._reserve(call)
+        async with with_end_reported(call, open_request, self._report_thresholds) as events:
+            yield events
+
+    async def _report_thresholds(self, call: ModelCall) -> None:
+        await report_thresholds(self.accounts)
+
+    async def _reserve(self, call: ModelCall) -> None:
         """Reserve the request in every account, and mark it when it is the last one that fits.
 
         Raises:
             BudgetExceededError: There is no room for it, or it would take that of the last one.
         """
-        if not self.accounts:
-            return
         call.request = with_output_limit(call.request, call.model, self.accounts)
         if await call.is_cached():
             return  # it consumes nothing, so there is always room for it
@@ -110,15 +121,11 @@ class BudgetPolicy(Policy):
                 raise budgeted.next_breach
             call.request = concluding_request(call.request, call.model, environment.step)
 
-    async def after_request(self, call: ModelCall) -> None:
-        """Report thresholds that the request has passed."""
-        await report_thresholds(self.accounts)
-
-    async def guard_tool_call(self, call: ToolCall, function: Tool | None, *, is_counted: bool) -> ToolCall:
+    async def around_tool_call(self, call: ToolCall, proceed: ToolCallProceed) -> ToolResult:
         """Charge the call."""
-        if is_counted and self.accounts:
+        if self.accounts and not proceed.is_answer:
             await charge_tool_call(self.accounts, call.name)
-        return call
+        return await proceed()
 
     def find_host_error(self, error: BaseException) -> BudgetExceededError | None:
         """Return the refusal by one of the accounts that caused an error; None for other errors.

@@ -17,9 +17,9 @@ import anyio
 
 from ...errors import HookError, StepAbortedError, StepRejectedError, ToolBoundaryError
 from ...kernel.commands import await_value, is_awaitable
+from ...kernel.commit import ask_early, wants_value, with_changes
 from ...kernel.events import BeforeToolCall, FinishedEvent, HookEvent
 from ...kernel.features import Feature
-from ...kernel.policy import ask_early, wants_value, with_changes
 from ...kernel.reports import HookAnswer, HookAnswered, HookFailed
 from ...parallel import TaskCancelledError, cancel_requested, is_async_callable
 from ...tracing import note_event

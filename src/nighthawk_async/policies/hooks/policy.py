@@ -1,14 +1,16 @@
 """Hooks as a policy: the points of a step at which they are called."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import ClassVar, Literal, TypeVar, cast
 
-from ...errors import NighthawkError
+from ...errors import NighthawkError, ToolBoundaryError
 from ...kernel.commands import await_value, is_awaitable
-from ...kernel.conclude import StepResult, rewritten
-from ...kernel.environment import get_current_step, get_environment
+from ...kernel.commit import CommitProceed, StepCommit, shown, value_of
+from ...kernel.conclude import StepResult
+from ...kernel.environment import get_environment
 from ...kernel.events import (
     AfterModelRequest,
     AfterToolCall,
@@ -27,16 +29,15 @@ from ...kernel.events import (
     StepStarted,
     StepSuspended,
 )
-from ...kernel.inspection import failing_as_rewriter
+from ...kernel.fold import OpenRequest, StepEnd, StepProceed, ToolCallProceed, with_end_reported
 from ...kernel.policy import (
     InnerScope,
     ModelCall,
+    Observing,
     Policies,
-    Policy,
     Position,
     deeply_read_only,
     read_only,
-    shown,
 )
 from ...kernel.steering import ParkingMoment
 from ...kernel.step import Step
@@ -44,7 +45,7 @@ from ...kernel.tool_calls import parsed_arguments, with_arguments
 from ...types.compaction import CompactionPlan
 from ...types.execution import OnPartial, PartialValues
 from ...types.messages import AssistantMessage, Message, ToolCall, ToolDefinition, ToolResult
-from ...types.model import ModelRequest
+from ...types.model import ModelEvent, ModelRequest
 from ...types.outcomes import StepOutcome
 from ...values.error_text import callable_name
 from .calls import (
@@ -198,7 +199,7 @@ class HookListener:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HookPolicy(Policy):
+class HookPolicy(Observing):
     """Calls hooks.
 
     Args:
@@ -209,39 +210,56 @@ class HookPolicy(Policy):
 
     position: ClassVar[Position] = Position.HOOKS
 
-    def scope_events(self, kind: Literal["run", "scope"]) -> HookedScope:
+    def scope(self, kind: Literal["run", "scope"]) -> HookedScope:
         """Call the hooks of the beginning and the end of a run or scope."""
         if kind == "run":
             return HookedScope(self.hooks, RunStarted, RunFinished)
         return HookedScope(self.hooks, ScopeStarted, ScopeFinished)
 
-    async def before_step(self) -> None:
-        """Call the hooks of the step's beginning, which may veto it."""
-        environment, step = get_environment(), get_current_step()
-        await emit(self.hooks, StepStarted(execution_ref=environment.execution_ref, program=step.program))
-        step.actor.observe_parking(self._report_parking)
+    async def around_step(self, step: Step, proceed: StepProceed) -> StepEnd:
+        """Call the hooks of the step's beginning, which may veto it, and those of its end, if it began."""
+        started: list[Step] = []
 
-    async def after_step(self, outcome: StepOutcome | None, error: BaseException | None) -> None:
-        """Call the hooks of the step's end, even when others fail."""
+        async def start() -> None:
+            started.append(step)
+            execution_ref = get_environment().execution_ref
+            await emit(self.hooks, StepStarted(execution_ref=execution_ref, program=step.program))
+            step.actor.observe_parking(self._report_parking)
+
+        proceed.at_begin(start)
+        try:
+            end = await proceed()
+        except BaseException as error:
+            if started:
+                await self._report_end(step, None, error)
+            raise
+        await self._report_end(step, end.outcome, None)
+        return end
+
+    async def _report_end(self, step: Step, outcome: StepOutcome | None, error: BaseException | None) -> None:
         event = StepFinished(
             execution_ref=get_environment().execution_ref,
             outcome=outcome,
-            usage=get_current_step().actor.progress.usage_meter.usage,
+            usage=step.actor.progress.usage_meter.usage,
             error=error,
         )
         await emit_finished(self.hooks, event)
 
-    async def before_request(self, call: ModelCall) -> None:
-        """Call the hooks that may veto or modify the request."""
+    @asynccontextmanager
+    async def around_request(
+        self, call: ModelCall, open_request: OpenRequest
+    ) -> AsyncGenerator[AsyncIterator[ModelEvent], None]:
+        """Call the hooks that may veto or modify the request, and those that observe its end."""
         visible = as_shown(call.request)
         event = BeforeModelRequest(
             execution_ref=get_environment().execution_ref, model_name=call.model.name, request=visible
         )
         answer = (await emit(self.hooks, event)).request
         call.request = as_answered(answer, shown=visible, request=call.request)
+        async with with_end_reported(call, open_request, self._report_request) as events:
+            yield events
 
-    async def after_request(self, call: ModelCall) -> None:
-        """Call the hooks that observe the end of the request."""
+    async def _report_request(self, call: ModelCall) -> None:
         event = AfterModelRequest(
             execution_ref=get_environment().execution_ref,
             model_name=call.model.name,
@@ -251,8 +269,25 @@ class HookPolicy(Policy):
         )
         await emit(self.hooks, event)
 
-    async def before_tool_call(self, call: ToolCall) -> ToolCall:
-        """Call the hooks that may veto the call, or modify its arguments."""
+    async def around_tool_call(self, call: ToolCall, proceed: ToolCallProceed) -> ToolResult:
+        """Call the hooks that may veto or modify the call, and those that may modify what the model sees."""
+        try:
+            admitted = await self._before_tool_call(call)
+        except ToolBoundaryError as error:
+            result = await proceed.refuse(error)
+        else:
+            result = await proceed(admitted)
+        event = AfterToolCall(
+            execution_ref=get_environment().execution_ref,
+            tool_name=result.name,
+            call_id=result.call_id,
+            content=result.content,
+            is_error=result.is_error,
+        )
+        event = await emit(self.hooks, event)
+        return result if event.content is result.content else replace(result, content=event.content)
+
+    async def _before_tool_call(self, call: ToolCall) -> ToolCall:
         arguments = deeply_read_only(parsed_arguments(call))
         event = BeforeToolCall(
             execution_ref=get_environment().execution_ref,
@@ -265,18 +300,6 @@ class HookPolicy(Policy):
             return call
         return with_arguments(call, event.arguments, author="A hook")
 
-    async def after_tool_call(self, result: ToolResult) -> ToolResult:
-        """Call the hooks that may modify the result that the model sees."""
-        event = AfterToolCall(
-            execution_ref=get_environment().execution_ref,
-            tool_name=result.name,
-            call_id=result.call_id,
-            content=result.content,
-            is_error=result.is_error,
-        )
-        event = await emit(self.hooks, event)
-        return result if event.content is result.content else replace(result, content=event.content)
-
     async def before_compaction(self, plan: CompactionPlan) -> CompactionPlan:
         """Call the hooks that may veto the compaction, or modify its texts."""
         visible = replace(plan, summarized=tuple(map(_shown_message, plan.summarized)))
@@ -284,9 +307,34 @@ class HookPolicy(Policy):
         answer = (await emit(self.hooks, event)).plan
         return plan if answer is visible else answer
 
-    def review(self, step: Step, outcome: StepOutcome, shown: list[object]) -> "_CommitHooks":
-        """Return the review of one commit by the hooks."""
-        return _CommitHooks(self.hooks, step, outcome, shown)
+    async def around_commit(self, commit: StepCommit, proceed: CommitProceed) -> StepResult:
+        """Call the hooks that may veto or modify the commit.
+
+        Each decides once, before a return expression is evaluated; those that want its value decide when it
+        is known.
+        """
+        commit, undecided = await self._ask_about(commit, proceed, among=None)
+        if undecided:
+            await proceed(commit, rewriter="BeforeCommit")
+            await proceed.value()
+            commit, _ = await self._ask_about(proceed.commit, proceed, among=undecided)
+        return await proceed(commit, rewriter="BeforeCommit")
+
+    async def _ask_about(
+        self, commit: StepCommit, proceed: CommitProceed, *, among: Sequence[Registration] | None
+    ) -> tuple[StepCommit, Sequence[Registration]]:
+        """Return the commit as hooks have modified it, and those that have not decided yet."""
+        bindings = read_only(commit.bindings)
+        event = shown(
+            BeforeCommit(
+                execution_ref=get_environment().execution_ref, outcome=commit.outcome, bindings=bindings
+            ),
+            value_of(commit),
+        )
+        event, undecided = await emit_early(self.hooks, event, among=among, shown=proceed.shown)
+        if event.bindings is not bindings:  # a hook answered `Modify`, which takes a copy
+            commit = commit.changed(bindings=event.bindings)
+        return commit, undecided
 
     def listeners(self) -> Sequence[HookListener]:
         """Return the listeners, one for each object that holds hooks."""
@@ -311,48 +359,6 @@ class HookPolicy(Policy):
     async def _report_parking(self, moment: ParkingMoment) -> None:
         event = StepSuspended if moment == "suspended" else StepResumed
         await emit(self.hooks, event(execution_ref=get_environment().execution_ref))
-
-
-class _CommitHooks:
-    """The hooks that review one commit: each decides once, before a return expression is evaluated.
-
-    A hook that wants the return value decides once it is known. If it then modifies the bindings, the
-    expression is not evaluated a second time.
-
-    Args:
-        hooks: The hooks.
-        step: The step.
-        outcome: The outcome of the step.
-        shown: A list to which everything that is shown to hooks is added.
-    """
-
-    __slots__ = ("_hooks", "_outcome", "_shown", "_step", "_undecided")
-
-    def __init__(self, hooks: Sequence[Hooks], step: Step, outcome: StepOutcome, shown: list[object]) -> None:
-        self._hooks = hooks
-        self._step = step
-        self._outcome = outcome
-        self._undecided: tuple[Registration, ...] | None = None
-        self._shown = shown
-
-    async def ask(self, result: StepResult, *, is_modified: bool) -> StepResult:
-        """Call the hooks that have not decided yet; see `commit.CommitReview`."""
-        bindings = read_only(result.bindings)
-        event = shown(
-            BeforeCommit(
-                execution_ref=self._step.context.execution_ref, outcome=self._outcome, bindings=bindings
-            ),
-            result.return_value,
-        )
-        event, self._undecided = await emit_early(
-            self._hooks, event, among=self._undecided, shown=self._shown
-        )
-        if event.bindings is bindings:  # no hook answered `Modify`, which takes a copy
-            return result
-        with failing_as_rewriter("BeforeCommit"):
-            return rewritten(
-                self._step.context, self._outcome, result, rewriter="BeforeCommit", bindings=event.bindings
-            )
 
 
 def with_hooks(policies: Policies, hooks: Hooks | Sequence[Hooks] | None, inner: InnerScope) -> Policies:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
 from ...errors import NighthawkError
-from ...kernel.policy import StepCommit
+from ...kernel.commit import StepCommit
 from ...types.outcomes import Abort, StepOutcome
 from ...types.unset import UNSET
 

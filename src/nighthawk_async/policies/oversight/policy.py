@@ -10,25 +10,21 @@ from functools import partial
 from typing import Any, ClassVar, TypeVar, cast
 
 from ...errors import HookError, StepAbortedError, StepRejectedError, ToolBoundaryError
-from ...kernel.conclude import StepResult, rewritten
+from ...kernel.commit import CommitProceed, StepCommit, decided, failing_as_hook
+from ...kernel.conclude import StepResult
 from ...kernel.environment import Environment, get_environment, using_environment
 from ...kernel.events import OversightDecided, OversightDecision, OversightSubject, report
-from ...kernel.inspection import DecidedOnce, failing_as_hook, failing_as_rewriter
+from ...kernel.fold import ToolCallProceed
 from ...kernel.policy import (
-    CommitReview,
     InnerScope,
     Policies,
     Policy,
     Position,
-    StepCommit,
-    ask_early,
     deeply_read_only,
 )
-from ...kernel.step import Step
 from ...kernel.step import Verify as VerifyOutcome
 from ...kernel.tool_calls import parsed_arguments, with_arguments
-from ...types.messages import ToolCall
-from ...types.outcomes import StepOutcome
+from ...types.messages import ToolCall, ToolResult
 from ...types.unset import UNSET
 from .inspection import (
     Abort,
@@ -144,35 +140,23 @@ async def overseen_arguments(
             return None
 
 
-async def overseen_commit(
-    oversight: Oversight,
-    within: Environment,
-    step: Step,
-    outcome: StepOutcome,
-    commit: StepCommit,
-    result: StepResult,
-) -> StepResult | None:
+async def _overseen_commit(
+    oversight: Oversight, within: Environment, commit: StepCommit, proceed: CommitProceed
+) -> StepResult:
     """Let oversight inspect a commit.
 
     Args:
         oversight: The oversight object.
         within: The environment in which it is called.
-        step: The step.
-        outcome: The outcome of the step.
-        commit: The commit as shown to oversight.
-        result: The result that is about to be committed.
-
-    Returns:
-        The result to commit; None when oversight wants the return value, which is not yet known.
+        commit: The commit.
+        proceed: Goes on with it.
 
     Raises:
         StepRejectedError: The commit is rejected.
         StepAbortedError: Oversight ends the step.
         HookError: Oversight raised, its answer is not a decision, or its rewritten values are not acceptable.
     """
-    decision = await ask_early(commit, partial(ask_about_commit, oversight, within, commit))
-    if decision is UNSET:
-        return None
+    decision = await decided(commit, proceed, partial(ask_about_commit, oversight, within))
     await _report("commit", decision, None)
     match decision:
         case Reject():
@@ -183,17 +167,14 @@ async def overseen_commit(
         case Abort():
             raise StepAbortedError(decision.reason, step_id=commit.step_id)
         case Rewrite():
-            with failing_as_rewriter("inspect_step_commit"):
-                return rewritten(
-                    step.context,
-                    outcome,
-                    result,
-                    rewriter="inspect_step_commit",
-                    bindings=decision.values,
-                    return_value=decision.return_value,
-                )
+            changes: dict[str, object] = {}
+            if decision.values is not None:
+                changes["bindings"] = decision.values
+            if decision.return_value is not UNSET:
+                changes["return_value"] = decision.return_value
+            return await proceed(proceed.commit.changed(**changes), rewriter="inspect_step_commit")
         case _:
-            return result
+            return await proceed()
 
 
 def _rejection(decision: Reject) -> ToolBoundaryError:
@@ -224,27 +205,17 @@ class OversightPolicy(Policy):
 
     position: ClassVar[Position] = Position.OVERSIGHT
 
-    async def before_tool_call(self, call: ToolCall) -> ToolCall:
+    async def around_tool_call(self, call: ToolCall, proceed: ToolCallProceed) -> ToolResult:
         """Let oversight inspect the call."""
         given = deeply_read_only(parsed_arguments(call))
         arguments = await overseen_arguments(self.oversight, _unseen(), call.name, given)
-        return call if arguments is None else with_arguments(call, arguments, author="Oversight")
+        return await proceed(
+            call if arguments is None else with_arguments(call, arguments, author="Oversight")
+        )
 
-    def review(self, step: Step, outcome: StepOutcome, shown: list[object]) -> CommitReview:
-        """Return the inspection of one commit."""
-        return _CommitReview(self.oversight, step, outcome, shown)
-
-
-class _CommitReview(DecidedOnce):
-    """The inspection of one commit."""
-
-    def __init__(self, oversight: Oversight, step: Step, outcome: StepOutcome, shown: list[object]) -> None:
-        super().__init__(step, outcome, shown)
-        self._oversight = oversight
-
-    async def decide(self, commit: StepCommit, result: StepResult) -> StepResult | None:
+    async def around_commit(self, commit: StepCommit, proceed: CommitProceed) -> StepResult:
         """Let oversight inspect the commit."""
-        return await overseen_commit(self._oversight, _unseen(), self.step, self.outcome, commit, result)
+        return await _overseen_commit(self.oversight, _unseen(), commit, proceed)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

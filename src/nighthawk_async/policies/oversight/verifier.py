@@ -10,10 +10,10 @@ from typing import Any, cast
 
 from ...errors import HookError, VerificationError
 from ...kernel.commands import await_value
+from ...kernel.commit import failing_as_hook
 from ...kernel.conclude import OutcomeRefusedError, StepResult
 from ...kernel.environment import get_environment, using_environment
 from ...kernel.events import VerificationRefused, report
-from ...kernel.inspection import failing_as_hook
 from ...kernel.policy import Policy
 from ...parallel import call_any
 from ...types.outcomes import StepOutcome

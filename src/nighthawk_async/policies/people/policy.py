@@ -50,7 +50,7 @@ def find_human_handler() -> HumanHandler | None:
 def find_human_observer() -> HumanObserver | None:
     """Return the observer; None for none."""
     environment = find_environment()
-    if environment is None or not environment.policies.overriding["report"]:
+    if environment is None or not environment.policies.observers:
         return None
     return _ActivePolicies(environment.policies)
 

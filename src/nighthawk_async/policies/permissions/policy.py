@@ -12,12 +12,13 @@ from ...kernel.context import StepContext
 from ...kernel.declared_types import return_type
 from ...kernel.environment import get_environment
 from ...kernel.events import PermissionDecided, report_at_once
+from ...kernel.fold import ToolCallProceed
 from ...kernel.policy import InnerScope, Policies, Policy, Position
 from ...kernel.tool_calls import parsed_arguments
 from ...kernel.tool_sets import ForeignTool
 from ...kernel.tools import Tool, ToolFunction
 from ...natural.blocks import NaturalBlock
-from ...types.messages import ToolCall
+from ...types.messages import ToolCall, ToolResult
 from ..people.approvals import request_approval
 from ..people.errors import UndigestibleArgumentError
 from .call import CallArguments, PermissionCall, describe_call
@@ -217,13 +218,13 @@ class PermissionPolicy(Policy):
         """Return the guard of the calls that the step's code makes."""
         return make_call_guard(self.sets, context)
 
-    async def guard_tool_call(self, call: ToolCall, function: Tool | None, *, is_counted: bool) -> ToolCall:
+    async def around_tool_call(self, call: ToolCall, proceed: ToolCallProceed) -> ToolResult:
         """Check a call, and ask people if it needs an approval."""
-        if function is None:
+        if proceed.tool is None:
             await permit_provided_tool(self.sets, call.name, parsed_arguments(call))
         else:
-            await permit_tool(self.sets, function, call.arguments)
-        return call
+            await permit_tool(self.sets, proceed.tool, call.arguments)
+        return await proceed()
 
 
 class VisibleNamesPolicy(Policy):

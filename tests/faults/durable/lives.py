@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import nighthawk_async as nh
-from nighthawk_async.journal.effect_call import idempotency_key
 from nighthawk_async.journal.diverged_lives import records_that_count
+from nighthawk_async.journal.effect_call import idempotency_key
 from nighthawk_async.journal.records import Record
 from nighthawk_async.testing.killing import KillPoint, Life, ProgramKiller
 

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from nighthawk_async.journal import process_calls
+
 from . import durable_runs
 from .postgresql_server import PostgresqlServer, running_server
 
@@ -29,3 +31,12 @@ def database(request: pytest.FixtureRequest) -> None:
     """The database in which `durable_runs.opened` opens its stores."""
     if request.param == "postgresql":
         request.getfixturevalue("postgresql")
+
+
+@pytest.fixture(autouse=True)
+def _no_calls_left() -> Iterator[None]:
+    """No worker leaves calls behind, for which those of later tests would wait."""
+    yield
+    left = dict(process_calls._calls)
+    process_calls._calls.clear()
+    assert left == {}

@@ -296,8 +296,8 @@ CONTROLS: tuple[Control, ...] = (
     Control(
         rule="nothing new while records are left",
         switch="catching up",
-        program=_program(Branch("map", (_FIRST_ITEM, _steps("ann"))), delays=_CATCHING_UP),
-        change=_program(Branch("map", (_FIRST_ITEM, _steps("bob"))), delays=_CATCHING_UP),
+        program=_program(Branch("tasks", (_FIRST_ITEM, _steps("ann"))), delays=_CATCHING_UP),
+        change=_program(Branch("tasks", (_FIRST_ITEM, _steps("bob"))), delays=_CATCHING_UP),
         kill_at=KillPoint(mark="paused", nth=2),
         found=frozenset({"late"}),
     ),

@@ -338,24 +338,45 @@ class Committing(Protocol):
     rejections_left: int
 
 
-class CommitProceed:
+class Proceed:
+    """Goes on inside of a policy, and keeps an error from there apart from those of the policy itself.
+
+    Attributes:
+        failure: The error that it raised last; None for none.
+    """
+
+    __slots__ = ("failure",)
+
+    def __init__(self) -> None:
+        self.failure: BaseException | None = None
+
+    @contextmanager
+    def noting_failure(self) -> Generator[None, None, None]:
+        """Note an error of the block. Internal."""
+        try:
+            yield
+        except BaseException as error:
+            self.failure = error
+            raise
+
+
+class CommitProceed(Proceed):
     """Goes on with a commit: to the policies inside of one, and to the return expression.
 
     Attributes:
         given: The result that it gave last; None for none.
-        failure: The error that it raised last; None for none.
     """
 
-    __slots__ = ("_fold", "_index", "_policy", "_result", "_shown", "failure", "given")
+    __slots__ = ("_fold", "_index", "_policy", "_result", "_shown", "given")
 
     def __init__(self, fold: "CommitFold", index: int, result: StepResult) -> None:
+        super().__init__()
         self._fold = fold
         self._index = index
         self._policy = fold.policies[index]
         self._result = result
         self._shown = fold.show(result)
         self.given: StepResult | None = None
-        self.failure: BaseException | None = None
 
     async def __call__(self, commit: StepCommit | None = None, *, rewriter: str | None = None) -> StepResult:
         """Let the policies inside decide, and the return expression be evaluated; commit nothing yet.
@@ -373,7 +394,7 @@ class CommitProceed:
             VerificationError: A check refuses it.
             ExecutionError: The return expression has no value, or one that does not match.
         """
-        with self._noting_failure():
+        with self.noting_failure():
             result = self._changed(commit, rewriter) if commit is not None else self._result
             if self.given is None or result is not self._result:
                 if commit is not None and commit is not self._shown:
@@ -406,14 +427,6 @@ class CommitProceed:
     def commit(self) -> StepCommit:
         """The commit as it was given last, with the return value if that is known."""
         return self._shown
-
-    @contextmanager
-    def _noting_failure(self) -> Generator[None, None, None]:
-        try:
-            yield
-        except BaseException as error:
-            self.failure = error
-            raise
 
     def _changed(self, commit: StepCommit, rewriter: str | None) -> StepResult:
         """The result with the changes of a policy, validated; the same object if there are none."""

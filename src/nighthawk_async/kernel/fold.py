@@ -10,12 +10,11 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
-    Generator,
     Iterable,
     Mapping,
     Sequence,
 )
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -26,7 +25,7 @@ from ..types.model import FinishReason, ModelEvent, ModelRequest
 from ..types.outcomes import StepOutcome
 from ..types.usage import Usage
 from ..values.error_text import describe_error
-from .commit import check_answer, failing_as_policy
+from .commit import Proceed, check_answer, failing_as_policy
 from .conclude import StepResult
 from .tools import PROVIDED_TOOL_NAMES, Tool
 
@@ -47,6 +46,7 @@ Answer: TypeAlias = tuple[StepOutcome, Mapping[str, object]]
 """What an executor gives: the outcome of a step, and the values of its write bindings."""
 
 Begin: TypeAlias = Callable[[], Awaitable[None]]
+"""Called when a step begins."""
 
 
 class AroundStep(Protocol):
@@ -260,23 +260,25 @@ OpenRequest: TypeAlias = Callable[[], Events]
 """Sends the request of a call, as it is then, through the policies inside; enter what it returns."""
 
 
-def response_through(policies: Sequence[AroundRequest], call: ModelCall, send: OpenRequest) -> Events:
-    """Return the response to a request as the outermost policy gives it.
+def response_through(
+    policies: Sequence[AroundRequest], call: ModelCall, send: OpenRequest, index: int = 0
+) -> Events:
+    """Return the response to a request as the policy at an index gives it, around those behind it.
 
     Args:
         policies: Those that override `around_request`, outermost first.
         call: The request.
         send: Sends it.
+        index: The policy.
+
+    Raises:
+        HookError: A policy gave no async context manager, or made the request something else.
     """
-    return _open_at(0, policies, call, send)
-
-
-def _open_at(index: int, policies: Sequence[AroundRequest], call: ModelCall, send: OpenRequest) -> Events:
     if index == len(policies):
         return send()
     policy, method = policies[index], f"{type(policies[index]).__qualname__}.around_request"
     check_answer(call.request, ModelRequest, method)
-    events = policy.around_request(call, partial(_open_at, index + 1, policies, call, send))
+    events = policy.around_request(call, partial(response_through, policies, call, send, index + 1))
     if not hasattr(type(events), "__aenter__"):
         what = f"{method} gave {type(events).__name__} instead of an async context manager"
         raise HookError(what, hook=method)
@@ -345,21 +347,20 @@ class AroundToolCall(Protocol):
         ...
 
 
-class ToolCallProceed:
+class ToolCallProceed(Proceed):
     """Goes on with a tool call: to the policies inside of one, and to the tool.
 
     Attributes:
         call: The call as it was given last.
-        failure: The error that it raised last; None for none.
     """
 
-    __slots__ = ("_fold", "_index", "call", "failure")
+    __slots__ = ("_fold", "_index", "call")
 
     def __init__(self, fold: "ToolCallFold", index: int, call: ToolCall) -> None:
+        super().__init__()
         self._fold = fold
         self._index = index
         self.call = call
-        self.failure: BaseException | None = None
 
     async def __call__(self, call: ToolCall | None = None) -> ToolResult:
         """Let the call be carried out, if no policy inside is against it.
@@ -375,13 +376,13 @@ class ToolCallProceed:
             StepAbortedError: A policy inside ends the step.
             HookError: A policy inside failed.
         """
-        with self._noting_failure():
+        with self.noting_failure():
             self.call = call = self.call if call is None else self._checked(call)
             return await self._fold.ask(self._index + 1, call)
 
     async def refuse(self, error: ToolBoundaryError) -> ToolResult:
         """Return the result of a call that is not carried out; the model sees the reason."""
-        with self._noting_failure():
+        with self.noting_failure():
             return await self._fold.refuse(error)
 
     @property
@@ -393,14 +394,6 @@ class ToolCallProceed:
     def is_answer(self) -> bool:
         """Whether the call is the form in which policies see a value of an answer as data."""
         return self._fold.is_answer
-
-    @contextmanager
-    def _noting_failure(self) -> Generator[None, None, None]:
-        try:
-            yield
-        except BaseException as error:
-            self.failure = error
-            raise
 
     def _checked(self, call: ToolCall) -> ToolCall:
         check_call(call, self._fold.method_of(self._index))

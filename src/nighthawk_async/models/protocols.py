@@ -1,4 +1,4 @@
-"""What speaks a protocol: its codec, and its endpoints of batches and files, loaded on first use."""
+"""The facts of each protocol: its codec, and its endpoints of batches and files, loaded on first use."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

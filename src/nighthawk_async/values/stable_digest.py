@@ -47,7 +47,7 @@ _MOST_LEVELS = 4
 
 
 class Identity(Struct, frozen=True, kw_only=True, eq=False):
-    """What is known of a value.
+    """The known facts of a value.
 
     Args:
         digest: Its digest, 16 hexadecimal digits, and `UNSTABLE` if other values have the same.

@@ -81,11 +81,13 @@ def run_tests(arguments: Sequence[str]) -> int:
     """Run tests on asyncio, without the project's conftest, which needs Trio; return pytest's exit code."""
     asyncio.events._set_running_loop(None)  # that of Pyodide, which runs for ever
     asyncio.new_event_loop = asyncio.events.new_event_loop = _Loop
-    sys.modules["tiktoken"] = ModuleType("tiktoken")
+    tiktoken = sys.modules["tiktoken"] = ModuleType("tiktoken")
     registry = sys.modules["tiktoken.registry"] = ModuleType("tiktoken.registry")
     model = sys.modules["tiktoken.model"] = ModuleType("tiktoken.model")
     vars(registry)["ENCODINGS"] = _Tokenizers()
-    vars(model)["encoding_name_for_model"] = {}.__getitem__  # it knows no model
+    encoding_of = {}.__getitem__  # it knows no model
+    vars(model)["encoding_name_for_model"] = encoding_of
+    vars(tiktoken).update(registry=registry, model=model, encoding_name_for_model=encoding_of)
     import pytest
 
     options = (

@@ -484,7 +484,7 @@ def _find_doubts(records: Iterable[Record], index: RecordIndex) -> Iterator[str]
             )
         else:
             continue
-        if is_open and not any(is_within(place, dropped) for dropped in index.dropped):
+        if is_open and not index.may_be_left_out(place):
             yield place
 
 

@@ -503,6 +503,13 @@ def check_call(place: str, intent: Record, inputs: Mapping[str, object]) -> None
     check_inputs(place, "call", recorded, {**dict.fromkeys(recorded, ""), **present})
 
 
+def effect_place(recorder: RunRecorder, place: str, inputs: Mapping[str, object]) -> str:
+    """The place of a call: another one than that of a call that only cleanup made, with other arguments."""
+    return recorder.beside_cleanup.find_place(
+        place, recorder.find_intent, lambda intent: check_call(place, intent, inputs)
+    )
+
+
 def idempotency_key(run_id: str, place: str) -> str:
     """The key of a call: the same in every life of the run, and another one for each call."""
     return hashlib.sha256(f"{run_id}\n{place}".encode()).hexdigest()[:_KEY_CHARACTERS]

@@ -15,7 +15,7 @@ from ..parallel import is_async_callable
 from ..signatures import keep_names
 from .carried_values import carried_by
 from .changed_arguments import telling_changes
-from .effect_call import IDEMPOTENCY_KEY, Effect, EffectCall, Mode, idempotency_key
+from .effect_call import IDEMPOTENCY_KEY, Effect, EffectCall, Mode, effect_place, idempotency_key
 from .known_objects import first_digest
 from .open_lives import check_outside
 from .recorder import RunRecorder, find_recorder
@@ -159,10 +159,10 @@ def _find_call(
     if recorder is None:
         check_outside(effect.name)
         return None
-    place = recorder.relative(place)
+    inputs = effect.inputs_of(args, keywords)
+    place = effect_place(recorder, recorder.relative(place), inputs)
     key = idempotency_key(recorder.run_id, place)
-    reconcile = effect.reconciliation_of(args, keywords, key)
-    inputs, call = effect.inputs_of(args, keywords), effect.call_of(args, keywords, key)
+    reconcile, call = effect.reconciliation_of(args, keywords, key), effect.call_of(args, keywords, key)
     return EffectCall(recorder, place, effect, call, reconcile, inputs, values=inputs)
 
 

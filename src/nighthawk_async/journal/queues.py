@@ -138,11 +138,17 @@ class Queues:
         if recorder is not None and key == recorder.run_id:  # it hands itself over: whoever goes on is it
             refuse_after_divergence("store.enqueue()")
             recorder = None
+        inputs = {
+            "the function": name,
+            "the queue": options.queue,
+            **({} if key is None else {"the key": key}),
+            **Effect(function, "repeatable").inputs_of(args, keywords),
+        }
         write = None
         if recorder is not None and key is None:
-            write = RunWrite(recorder, "enqueue()", given)
+            write = RunWrite(recorder, "enqueue()", given, inputs)
         elif recorder is not None:  # at places of their own: earlier versions recorded nothing of them
-            write = RunWrite(recorder, "store.enqueue()", (*given, key))
+            write = RunWrite(recorder, "store.enqueue()", (*given, key), inputs)
         entry = NewEntry(
             run_id=key or (uuid.uuid4().hex if write is None else write.key),
             queue=options.queue,
@@ -162,15 +168,8 @@ class Queues:
 
         if write is None:
             return entry.run_id if is_replaying() else await add()
-        inputs = {
-            "the function": name,
-            "the queue": options.queue,
-            **({} if key is None else {"the key": key}),
-            **Effect(function, "repeatable").inputs_of(args, keywords),
-        }
         return await write.make(
             _ENQUEUEING,
-            inputs,
             add,
             was_made=lambda: self._is_enqueued(entry.run_id),
             in_replays=entry.run_id,

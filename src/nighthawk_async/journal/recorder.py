@@ -16,6 +16,7 @@ from ..kernel.environment import find_journal
 from ..parallel.event_loop import find_task
 from .acknowledgement import Acknowledgement
 from .activity import Activity, DurableWait, IsDue, ParkedSignal
+from .cleanup import CallsBesideCleanup
 from .delivery import Delivery
 from .departures import Departures
 from .diverged_lives import records_that_count
@@ -134,6 +135,7 @@ class RunRecorder:
         self._last_written: Acknowledgement[None] | None = None
         self.writers = writers
         self._root = ROOT
+        self.beside_cleanup = CallsBesideCleanup(self._index)
         self.inbox = Inbox(run_id, mailboxes, self._index.of_kind("message"))
         self.questions = questions
         self.activity = activity
@@ -148,7 +150,7 @@ class RunRecorder:
 
     def relative(self, place: str) -> str:
         """A place below the run, whatever the run is within."""
-        return ROOT + place.removeprefix(self._root)
+        return self.beside_cleanup.resolve(ROOT + place.removeprefix(self._root))
 
     def find_record(self, place: str, kind: RecordKind) -> Record | None:
         """Return the record of an earlier life at a place; this life has reached the place."""

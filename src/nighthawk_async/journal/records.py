@@ -321,6 +321,10 @@ class RecordIndex:
         failed_at = self._failed_at.get(record.epoch, record.seq)
         return record.seq > failed_at or self.was_interrupted_at(record)
 
+    def may_be_left_out(self, place: str) -> bool:
+        """Whether later lives may leave out what is at a place, since something ended a life before it."""
+        return bool(self.dropped) and any(is_within(place, each) for each in self.dropped)
+
     def lives(self) -> dict[int, LifeTimes]:
         """Return the times of all lives by number."""
         return {

@@ -33,7 +33,7 @@ from .errors import JournalDivergenceError, JournalError, check_inputs, refuse_i
 from .frames import counted_place, is_combinator, is_within, lost_place
 from .questions import QuestionRecorder
 from .recorder import NO_DECISION, ROOT
-from .records import life_body
+from .records import Record, life_body
 from .response import JournaledResponse
 from .values import decode_value
 
@@ -183,11 +183,18 @@ class RunJournal(QuestionRecorder):
         What waits to begin is not recorded yet: if the program turns out to have changed, its records would
         be in the way of the program before the change (`test_changed_programs`).
         """
-        place = self.relative(place)
-        record = self._index.find(place, "step")
+
+        def check(record: Record) -> None:
+            check_step(record.place, msgspec.msgpack.decode(record.body, type=StepRecord), inputs)
+
+        def find(place: str) -> Record | None:
+            return self._index.find(place, "step")
+
+        place = self.beside_cleanup.find_place(self.relative(place), find, check)
+        record = find(place)
         with self.delivery.noting_divergence():
             if record is not None:
-                check_step(place, msgspec.msgpack.decode(record.body, type=StepRecord), inputs)
+                check(record)
                 self.delivery.reach(place)
                 return None
             if not self.gate.is_driven(place):

@@ -10,7 +10,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from ..kernel.calls import new_arguments, take_place
 from .active_replay import is_replaying
-from .effect_call import Effect, EffectCall, idempotency_key
+from .effect_call import Effect, EffectCall, effect_place, idempotency_key
 from .mailboxes import Mailboxes
 from .recorder import RunRecorder, find_recorder
 
@@ -25,18 +25,22 @@ class RunWrite:
         recorder: The journal of the run.
         frame: The frame of its place.
         arguments: What identifies it in tasks that were started by hand.
+        inputs: What has to be as it was recorded, by name.
     """
 
-    def __init__(self, recorder: RunRecorder, frame: str, arguments: object) -> None:
+    def __init__(
+        self, recorder: RunRecorder, frame: str, arguments: object, inputs: Mapping[str, object]
+    ) -> None:
         self._recorder = recorder
-        self._place = recorder.relative(take_place(frame, new_arguments(arguments)))
+        self._inputs = inputs
+        place = recorder.relative(take_place(frame, new_arguments(arguments)))
+        self._place = effect_place(recorder, place, inputs)
         self.key = idempotency_key(recorder.run_id, self._place)
         """A key that is the same in all lives."""
 
     async def make(
         self,
         effect: Effect,
-        inputs: Mapping[str, object],
         write: Callable[[], Awaitable[Result]],
         *,
         was_made: Callable[[], Awaitable[bool]],
@@ -46,7 +50,6 @@ class RunWrite:
 
         Args:
             effect: Its name, and the type of its result.
-            inputs: What has to be as it was recorded, by name.
             write: Makes it. Made again, it has no effect.
             was_made: Whether the store has it. Then an earlier version of the library made it in an earlier
                 life, and recorded nothing of it in the run.
@@ -60,7 +63,7 @@ class RunWrite:
             if recorder.epoch > 1 and await was_made():
                 return await write()
         result: Result = await EffectCall(
-            recorder, self._place, effect, write, lambda: None, inputs
+            recorder, self._place, effect, write, lambda: None, self._inputs
         ).run_async()
         return result
 
@@ -79,11 +82,10 @@ async def send_message(
         if not is_replaying():
             await mailboxes.send(run_id, name, body, message_id or uuid.uuid4().hex)
         return
-    write = RunWrite(recorder, "store.send()", inputs)
+    write = RunWrite(recorder, "store.send()", inputs, inputs)
     id_ = message_id or write.key
     await write.make(
         _SENDING,
-        inputs,
         lambda: mailboxes.send(run_id, name, body, id_),
         was_made=lambda: mailboxes.has_message(run_id, name, id_),
         in_replays=None,

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from .database import Database
 from .errors import JournalStoreError
-from .network_files import network_type
+from .sqlite_files import begin_log, network_type
 from .store_mark import StoreMark, check_mark, read_mark
 from .tables import migrate
 
@@ -58,7 +58,7 @@ class SqliteDatabase(Database):
         if not self._connection.execute("PRAGMA page_count").fetchone()[0]:
             # Of a new file only, and before it gets its write-ahead log: in another one this is a change.
             self._connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-        mode = self._connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+        mode = begin_log(self._connection, _BUSY_SECONDS)
         self._connection.execute("PRAGMA synchronous = FULL")
         if mode != "wal":
             raise JournalStoreError(

@@ -222,7 +222,7 @@ def _explained(path: Path) -> Generator[None, None, None]:
 
 
 def _connect(path: Path) -> "sqlite3.Connection":
-    from ..journal.network_files import network_type  # here, because stores in memory have no file
+    from ..journal.sqlite_files import begin_log, network_type  # here, because stores in memory have no file
 
     network = network_type(path)
     if network is not None:
@@ -236,6 +236,12 @@ def _connect(path: Path) -> "sqlite3.Connection":
         )
         try:
             _prepare(connection, path)
+            if (mode := begin_log(connection, _BUSY_SECONDS)) != "wal":
+                raise ResponseStoreError(
+                    f"{path} cannot have a write-ahead log there (its journal mode is {mode!r}): use a file "
+                    "on a disk of this machine."
+                )
+            connection.execute("PRAGMA synchronous = NORMAL")
         except BaseException:
             connection.close()
             raise
@@ -264,24 +270,4 @@ def _prepare(connection: "sqlite3.Connection", path: Path) -> None:
         raise ResponseStoreError(
             f"{path} was written by another version of nighthawk-async (its form is {version}, here it is "
             f"{_VERSION}): delete it, or choose another path."
-        )
-    _begin_log(connection, path)
-    connection.execute("PRAGMA synchronous = NORMAL")
-
-
-def _begin_log(connection: "sqlite3.Connection", path: Path) -> None:
-    """Give the file a write-ahead log. SQLite does not wait here while another process does the same."""
-    patience = time.monotonic() + _BUSY_SECONDS
-    while True:
-        try:
-            mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
-            break
-        except sqlite3.OperationalError:
-            if time.monotonic() > patience:
-                raise
-            time.sleep(0.01)
-    if mode != "wal":
-        raise ResponseStoreError(
-            f"{path} cannot have a write-ahead log there (its journal mode is {mode!r}): use a file on a "
-            "disk of this machine."
         )

@@ -187,6 +187,12 @@ async def _pay_with(value: object, what: object) -> str:
     return f"booked {truth_of(value)}"
 
 
+async def _pay_but_for_bob(value: Any) -> str:
+    if truth_of(value) == truth_of("bob"):
+        raise ConnectionError
+    return await _pay_with(value, "this way")
+
+
 async def _end_of_deadline(value: object) -> str:
     """How a deadline ends that only the first life is too slow for."""
     try:
@@ -337,6 +343,11 @@ async def _make_call(call: Call) -> str:
                 return await pay(value)
             except nh.journal.JournalDivergenceError:
                 return f"booked {truth_of(value)}"
+        case "pay another way":
+            try:
+                return (await nh.parallel.map(_pay_but_for_bob, [value]))[0]
+            except ConnectionError:
+                return await _pay_with(value, "another way")
         case "pay for code":
             return (await pay_for_code(value))()
         case "tool":

@@ -148,6 +148,15 @@ CONTROLS: tuple[Control, ...] = (
         found=frozenset({"accepted"}),
     ),
     Control(
+        rule="calls that fail before what they had recorded",
+        switch="failed calls",
+        program=_program(_call("pay another way"), _call("look", "end")),
+        change=_program(_call("pay another way", "bob"), _call("look", "end")),
+        kill_at=KillPoint(record=4),
+        must="raise",
+        found=frozenset({"accepted"}),
+    ),
+    Control(
         rule="calls that are gone",
         switch="leftovers",
         program=_program(Branch("natural", (_call("pay"), _call("pay", "bob")))),

@@ -35,6 +35,7 @@ CallKind: TypeAlias = Literal[
     "pay with usage",  # nh.once with the requests that the run has counted
     "pay after deadline",  # nh.once with how a deadline has ended, which expires in the first life alone
     "pay forgiving",  # nh.once, and the program handles that it is not the recorded call
+    "pay another way",  # nh.once for another one instead of one that fails before, for bob
     "pay for code",  # nh.once whose result is a function, which cannot be stored
     "ask in vain",  # a request that fails in the first life, which ends it
 ]
@@ -81,6 +82,7 @@ OF_CONTROLS = frozenset(
         "pay with usage",
         "pay after deadline",
         "pay forgiving",
+        "pay another way",
         "pay for code",
         "ask in vain",
     }
@@ -101,6 +103,7 @@ EFFECTS = frozenset(
         "pay with usage",
         "pay after deadline",
         "pay forgiving",
+        "pay another way",
     }
 )
 FOREIGN = frozenset({"group", "asyncio"})

@@ -66,6 +66,10 @@ def _without_leftovers() -> None:
     RecordIndex.lost_after = lambda self, place=None: []  # type: ignore[method-assign]
 
 
+def _without_failed_calls() -> None:
+    RunJournal.refuse_cut = lambda self, is_passed, place: None  # type: ignore[method-assign]
+
+
 def _without_new_calls() -> None:
     RecordIndex.check_new = lambda self, place: None  # type: ignore[method-assign]
 
@@ -210,6 +214,7 @@ RULES: Mapping[str, Callable[[], None]] = {
     "stable digests": _without_stable_digests,
     "self": _without_self,
     "leftovers": _without_leftovers,
+    "failed calls": _without_failed_calls,
     "new calls": _without_new_calls,
     "hold": _without_hold,
     "delivery": _without_delivery,

@@ -1,5 +1,7 @@
 """Lives that were cancelled: what only their cleanup did is not expected of later lives."""
 
+from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -172,3 +174,88 @@ async def test_a_run_that_is_entered_while_an_error_is_handled_is_no_cleanup(tmp
                 await live(store, shouting(), first)
         with pytest.raises(JournalDivergenceError, match=r"pay\(\)\[0\]"):
             await live(store, shouting(), lambda: shout("another program"))
+
+
+@nh.once
+async def publish(status: str, *, idempotency_key: str = "") -> None:
+    """Say how it went; a service takes each key once."""
+    made.append(f"{status} {idempotency_key}")
+
+
+async def published(store: nh.journal.JournalStore, status: str) -> None:
+    await publish(status)
+
+
+async def shouted(store: nh.journal.JournalStore, status: str) -> None:
+    made.append(await shout(status))
+
+
+async def sent(store: nh.journal.JournalStore, status: str) -> None:
+    await store.send("listener", "news", status)
+
+
+@pytest.mark.parametrize("say", [published, shouted, sent])
+@pytest.mark.parametrize("ending", [StoppedError, ValueError])
+async def test_a_call_of_success_is_not_one_of_cleanup(
+    tmp_path: Path,
+    say: Callable[[nh.journal.JournalStore, str], Awaitable[None]],
+    ending: type[BaseException],
+) -> None:
+    async def program(*, stops: bool = False, crashes: bool = False) -> None:
+        try:
+            await pay("first")
+            if stops:
+                raise ending
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await say(store, "stopped")
+            raise
+        await say(store, "done")
+        if crashes:
+            raise CrashError
+
+    async def listener() -> list[str]:
+        return [await nh.journal.receive("news", timeout=0) for _ in range(2)]
+
+    with opened(tmp_path) as store:
+        for _ in range(2):
+            with pytest.raises(ending):
+                await live(store, shouting(), partial(program, stops=True))
+        with pytest.raises(CrashError):
+            await live(store, shouting(), partial(program, crashes=True))
+        await live(store, shouting(), program)
+        if say is sent:
+            made.extend(await live(store, shouting(), listener, run_id="listener"))
+            with pytest.raises(TimeoutError):
+                await live(store, shouting(), partial(nh.journal.receive, "news", timeout=0), run_id="other")
+    paid, *said = made
+    assert paid == "pay first"
+    if say is shouted:  # the first one in each of its lives
+        assert said == ["STOPPED", "STOPPED", "DONE", "DONE"]
+    else:
+        assert [each.partition(" ")[0] for each in said] == ["stopped", "done"]
+    assert say is not published or len(set(said)) == 2
+
+
+async def test_what_a_call_of_success_made_is_expected_beside_one_of_cleanup(tmp_path: Path) -> None:
+    async def program(*, last: str | None, stops: bool = False) -> None:
+        try:
+            await pay("first")
+            if stops:
+                raise StoppedError
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await publish("stopped")
+            raise
+        if last is not None:
+            await publish(last)
+        raise CrashError
+
+    with opened(tmp_path) as store:
+        with pytest.raises(StoppedError):
+            await live(store, shouting(), lambda: program(last="done", stops=True))
+        with pytest.raises(CrashError):
+            await live(store, shouting(), lambda: program(last="done"))
+        with pytest.raises(JournalDivergenceError, match="other inputs"):
+            await live(store, shouting(), lambda: program(last="another"))
+    assert len(made) == 3

@@ -2,6 +2,8 @@
 
 import os
 import sqlite3
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 
@@ -9,7 +11,8 @@ import anyio.to_thread
 import pytest
 
 import nighthawk_async as nh
-from nighthawk_async.journal import JournalStoreError, network_files
+from nighthawk_async.journal import JournalStoreError, sqlite_files
+from nighthawk_async.journal.sqlite_database import open_sqlite
 
 from .durable_runs import live, opened, query, shout, shouting
 
@@ -74,7 +77,7 @@ def test_network_file_systems_are_refused(tmp_path: Path, monkeypatch: pytest.Mo
     mounts.write_text(
         f"/dev/vda / ext4 rw 0 0\nserver:/x {shown} {kind} rw 0 0\n/dev/vdb {shown}/local xfs rw 0 0\n"
     )
-    monkeypatch.setattr(network_files, "_MOUNTS", mounts)
+    monkeypatch.setattr(sqlite_files, "_MOUNTS", mounts)
     with opened(folder) as store, pytest.raises(JournalStoreError, match=rf"network file system \({kind}\)"):
         store.runs()
     assert not (folder / "runs.db").exists()
@@ -90,7 +93,7 @@ def test_network_file_systems_are_refused(tmp_path: Path, monkeypatch: pytest.Mo
 def test_where_mounts_are_not_known_no_file_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(network_files, "_MOUNTS", tmp_path / "missing")
+    monkeypatch.setattr(sqlite_files, "_MOUNTS", tmp_path / "missing")
     with opened(tmp_path) as store:
         assert store.runs() == []
 
@@ -110,3 +113,17 @@ async def test_a_file_that_cannot_shrink_says_so(tmp_path: Path) -> None:
         await live(store, shouting(), lambda: shout("a"))
         report = await anyio.to_thread.run_sync(store.prune, timedelta(0))
         assert (report.runs, report.releases_space) == (("run-1",), False)
+
+
+def test_a_new_file_can_be_opened_by_many_at_once(tmp_path: Path) -> None:
+    for number in range(20):
+        path = tmp_path / f"{number}.db"
+        together = threading.Barrier(6)
+
+        def open_together(path: Path = path, together: threading.Barrier = together) -> None:
+            together.wait()
+            open_sqlite(path).close()
+
+        with ThreadPoolExecutor(6) as pool:
+            for opening in [pool.submit(open_together) for _ in range(6)]:
+                opening.result()

@@ -178,7 +178,7 @@ def test_a_file_of_something_else_is_refused_and_stays_as_it_is(content: str, tm
 
 
 def test_a_network_file_system_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nighthawk_async.journal.network_files.network_type", lambda path: "nfs")
+    monkeypatch.setattr("nighthawk_async.journal.sqlite_files.network_type", lambda path: "nfs")
     with (
         pytest.raises(ResponseStoreError, match="network file system"),
         cached(store=tmp_path / "responses.db"),

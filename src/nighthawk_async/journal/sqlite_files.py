@@ -1,8 +1,15 @@
-"""Files on network file systems, which have no locks and no shared memory that SQLite could rely on."""
+"""What SQLite needs of its files: a disk of this machine, and a write-ahead log.
 
+Network file systems have no locks and no shared memory that it could rely on.
+"""
+
+import sqlite3
+import time
 from pathlib import Path
 
 _MOUNTS = Path("/proc/self/mounts")  # only Linux has it
+
+_PAUSE_SECONDS = 0.01
 
 _NETWORK_TYPES = frozenset(
     {
@@ -32,6 +39,28 @@ def network_type(path: Path) -> str | None:
     folder = path.resolve().parent
     found = next((types[str(each)] for each in (folder, *folder.parents) if str(each) in types), None)
     return found if found in _NETWORK_TYPES else None
+
+
+def begin_log(connection: sqlite3.Connection, patience_seconds: float) -> str:
+    """Give a file a write-ahead log, and return the journal mode that it has then.
+
+    SQLite does not wait here for others that open a new file at the same moment: they may wait for this one.
+
+    Args:
+        connection: The connection to the file.
+        patience_seconds: How long to wait for others.
+
+    Raises:
+        sqlite3.OperationalError: Others have kept the file for longer.
+    """
+    given_up_at = time.monotonic() + patience_seconds
+    while True:
+        try:
+            return connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > given_up_at:
+                raise
+        time.sleep(_PAUSE_SECONDS)
 
 
 def _unescaped(text: str) -> str:

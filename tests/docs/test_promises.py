@@ -109,6 +109,7 @@ _PROMISES: Mapping[str, tuple[str, ...]] = {
         "unit/journal/test_sending_runs.py::test_a_life_that_has_diverged_writes_nothing_to_stores",
     ),
     "The way back": (
+        "unit/journal/test_diverged_lives.py::test_a_life_that_made_only_calls_that_may_be_repeated_counts_for_nothing",
         "unit/journal/test_diverged_lives.py::test_a_life_that_is_killed_after_it_diverged_counts_for_nothing",
         "unit/journal/test_diverged_lives.py::test_what_such_a_life_has_ended_for_others_has_ended",
         "unit/journal/test_diverged_lives.py::test_people_who_answered_in_such_a_life_are_not_asked_again",

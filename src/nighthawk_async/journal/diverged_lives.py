@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 
 from .frames import effect_of_intent, is_stage, withdrawn_place
-from .records import DIVERGED, KINDS, Record
+from .records import DIVERGED, KINDS, Record, read_intent
 
 
 def records_that_count(records: Sequence[Record], latest: int | None = None) -> Sequence[Record]:
@@ -29,7 +29,9 @@ def records_that_count(records: Sequence[Record], latest: int | None = None) -> 
     for each in records:
         if each.epoch in diverged and KINDS[each.kind].is_outside:
             if each.kind == "intent" and (
-                is_stage(effect_of_intent(each.place)) or withdrawn_place(each.place) in withdrawn
+                read_intent(each).is_harmless
+                or is_stage(effect_of_intent(each.place))
+                or withdrawn_place(each.place) in withdrawn
             ):
                 continue
             diverged.discard(each.epoch)

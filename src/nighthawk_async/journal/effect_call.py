@@ -32,7 +32,7 @@ from .errors import CallInDoubtError, JournalError, JournalValueError, check_inp
 from .known_objects import first_digest
 from .recorded_errors import CallFailure, rebuilt_error, recorded_error
 from .recorder import RunRecorder, find_recorder
-from .records import Record, recorded_inputs
+from .records import Intent, Record, read_intent
 from .values import check_declared, decode_value
 
 Mode: TypeAlias = Literal["once", "repeatable", "every_life"]
@@ -81,6 +81,7 @@ class Effect:
         reconcile: Returns the result of a call in doubt that took effect, and None otherwise.
         durable: Whether a call returns only when its end is durable; None where nobody else could say
             whether it took effect.
+        is_harmless: Whether its author says that calls may be made any number of times.
     """
 
     def __init__(
@@ -89,8 +90,11 @@ class Effect:
         mode: Mode,
         reconcile: Callable[..., Any] | None = None,
         durable: bool | None = None,
+        *,
+        is_harmless: bool = False,
     ) -> None:
         self.function = function
+        self.is_harmless = is_harmless
         self.mode: Mode = mode
         self.reconcile = reconcile
         self.is_durable = durable if durable is not None else mode == "once" and reconcile is None
@@ -331,7 +335,8 @@ class EffectCall:
         """
         place, rules = f"{self._place}, result", self._recorder.rules
         check_declared(self._effect.result_type, place=place, rules=rules)
-        body = msgspec.msgpack.encode((VERSION, self._digests))
+        begins = Intent(VERSION, dict(self._digests), self._effect.is_harmless)
+        body = msgspec.msgpack.encode(begins)
         intent, begun = self._recorder.begin_effect(self._place, body)
         try:
             yield begun
@@ -495,12 +500,12 @@ def check_call(place: str, intent: Record, inputs: Mapping[str, object]) -> None
     Raises:
         JournalDivergenceError: They differ.
     """
-    version, recorded = recorded_inputs(intent)
-    if version == 1:
-        check_inputs(place, "call", recorded, digests_of_version_1(without_owner(inputs)))
+    begun = read_intent(intent)
+    if begun.version == 1:
+        check_inputs(place, "call", begun.inputs, digests_of_version_1(without_owner(inputs)))
         return
     present = stable_digests(inputs)
-    check_inputs(place, "call", recorded, {**dict.fromkeys(recorded, ""), **present})
+    check_inputs(place, "call", begun.inputs, {**dict.fromkeys(begun.inputs, ""), **present})
 
 
 def effect_place(recorder: RunRecorder, place: str, inputs: Mapping[str, object]) -> str:

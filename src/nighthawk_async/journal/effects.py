@@ -115,7 +115,7 @@ def _decorator(
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise TypeError(f"{mode} cannot record the values of a generator; decorate what consumes it")
     keep_names(function, inspect.currentframe())
-    effect = Effect(function, mode, reconcile, durable)
+    effect = Effect(function, mode, reconcile, durable, is_harmless=mode == "repeatable")
     if reconcile is not None and is_async_callable(reconcile) and not effect.is_async:
         raise TypeError(f"{effect.name} is synchronous, so its reconcile function has to be, too")
     wrapped = _async_effect(effect) if effect.is_async else _sync_effect(effect)

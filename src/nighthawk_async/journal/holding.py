@@ -16,7 +16,7 @@ from ..parallel.settling import wait_settled
 from .delivery import Delivery
 from .errors import JournalDivergenceError
 from .frames import are_in_one_task, effect_of_intent, is_within
-from .records import Record, RecordIndex, recorded_inputs
+from .records import Record, RecordIndex, read_intent
 
 _MOST_SECONDS = 60.0
 """The longest wait for one recorded call, whatever time the earlier life had needed until it."""
@@ -147,7 +147,7 @@ class Holding:
         )
 
     def _divergence(self, place: str, inputs: Mapping[str, str], expected: Record) -> JournalDivergenceError:
-        _, recorded = recorded_inputs(expected)
+        recorded = read_intent(expected).inputs
         differing = [name for name, digest in recorded.items() if inputs.get(name, digest) != digest]
         name = _function_of(place.rpartition("/")[2])
         which = f" Different are: {', '.join(f'<{each}>' for each in differing)}." if differing else ""

@@ -183,12 +183,26 @@ class LifeTimes(Struct, frozen=True, kw_only=True):
     is_interrupted: bool = False
 
 
-def recorded_inputs(record: Record) -> tuple[int, Mapping[str, str]]:
-    """The version and the digests of the arguments in the record of a beginning; none in another record."""
+class Intent(Struct, frozen=True, array_like=True):
+    """The record that a call begins.
+
+    Args:
+        version: The version of the digests.
+        inputs: The digests of the arguments, by name.
+        is_harmless: Whether the call may be made any number of times, as `nighthawk_async.repeatable` says.
+    """
+
+    version: int
+    inputs: dict[str, str]
+    is_harmless: bool = False
+
+
+def read_intent(record: Record) -> Intent:
+    """Return the record of a beginning; one without arguments for another record."""
     if record.kind != "intent":
-        return VERSION, {}
-    body = msgspec.msgpack.decode(record.body, type=tuple[int, dict[str, str]] | dict[str, str])
-    return body if isinstance(body, tuple) else (1, body)
+        return Intent(VERSION, {})
+    body = msgspec.msgpack.decode(record.body, type=Intent | dict[str, str])
+    return body if isinstance(body, Intent) else Intent(1, body)
 
 
 class RecordIndex:

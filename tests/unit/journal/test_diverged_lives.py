@@ -97,6 +97,28 @@ async def test_a_life_that_made_an_effect_before_it_diverged_counts(tmp_path: Pa
             await live(store, shouting(), lambda: shout_side_by_side(["ann"]))
 
 
+async def test_a_life_that_made_only_calls_that_may_be_repeated_counts_for_nothing(tmp_path: Path) -> None:
+    read: list[str] = []
+
+    @nh.repeatable
+    async def look_up(word: str) -> str:
+        read.append(word)
+        return word
+
+    async def changed() -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(look_up, "carl")
+            tasks.start_soon(shout, "carl")
+
+    with opened(tmp_path) as store:
+        with pytest.raises(CrashError):
+            await live(store, shouting(), lambda: crash_after(["ann"]))
+        with pytest.raises(JournalDivergenceError):
+            await live(store, shouting(), changed)
+        assert read == ["carl"]
+        assert await live(store, shouting(), lambda: shout_side_by_side(["ann"])) == ["ANN"]
+
+
 async def test_a_fork_has_nothing_of_such_a_life(tmp_path: Path) -> None:
     async def program(words: Sequence[str]) -> list[str]:
         shouted = await shout_side_by_side(words)

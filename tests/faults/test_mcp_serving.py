@@ -176,6 +176,9 @@ async def test_a_client_that_leaves_ends_the_requests_of_its_calls(server: str, 
 
 
 async def test_the_end_of_the_server_cancels_calls_in_progress(server: str, era: Era) -> None:
+    if server == "hypercorn-asyncio" and sys.version_info >= (3, 12):
+        pytest.skip("Hypercorn waits for open connections first, as asyncio's servers do from Python 3.12 on")
+
     async def call_until_the_end(service: Service) -> None:
         with suppress(Exception):  # the connection goes, or the server says that it ends
             async with service.client(era) as client, anyio.create_task_group() as tasks:

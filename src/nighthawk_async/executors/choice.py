@@ -5,6 +5,7 @@ from typing import TypeAlias, cast
 from ..configuration import StepExecutorConfiguration, parse_model_id
 from ..errors import UnknownModelError
 from ..kernel.context import ConfigurableStepExecutor, StepExecutor, check_executor
+from ..kernel.other_models import executors_for, model_of
 from ..ports import Model
 
 ExecutorChoice: TypeAlias = str | StepExecutorConfiguration | Model | StepExecutor
@@ -61,8 +62,6 @@ def chosen_inner_executor(choice: ExecutorChoice, current: StepExecutor) -> Step
         return current
     if isinstance(choice, StepExecutorConfiguration):
         return current.with_configuration(choice)
-    from ..policies.attempts.resilience import executors_for, model_of  # here, because few functions need it
-
     return current if model_of(current) is None else executors_for(current, (choice,))[choice]
 
 

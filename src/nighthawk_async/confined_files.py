@@ -163,6 +163,30 @@ class ConfinedFiles:
         except _MissingFolderError:
             return str(PurePosixPath(path))
 
+    def names(self, path: str, skipped: frozenset[str]) -> list[str]:
+        """The names in a folder, sorted; those of folders end with a slash.
+
+        Args:
+            path: The folder.
+            skipped: The names that are left out.
+
+        Raises:
+            OutsideWorkspaceError: The path leads out of the folder.
+            WorkspaceError: There is no such folder.
+        """
+        walker = _Walker(self.root, path, makes_folders=False)
+        try:
+            opened = walker.walk_to_folder()
+            with _system_errors(path), os.scandir(opened) as entries:
+                found = [
+                    f"{entry.name}/" if entry.is_dir(follow_symlinks=False) else entry.name
+                    for entry in entries
+                    if entry.name not in skipped and not entry.name.startswith(_TEMPORARY)
+                ]
+        finally:
+            walker.close()
+        return sorted(found)
+
     def walk(self, skipped: frozenset[str]) -> Iterator[FoundFile]:
         """All regular files below the folder, in the order of their paths.
 
@@ -231,6 +255,20 @@ class _Walker:
         self._opened.clear()
 
     def walk(self) -> _Place:
+        """Open the folder of a file."""
+        last = self._walk(enters_last=False)
+        if last is None:
+            raise WorkspaceError(f"{self._path} is a folder")
+        path = "/".join([*self._names, last])
+        return _Place(self._opened[-1], last, path, self._opened)
+
+    def walk_to_folder(self) -> int:
+        """Open a folder, and return its descriptor."""
+        self._walk(enters_last=True)
+        return self._opened[-1]
+
+    def _walk(self, *, enters_last: bool) -> str | None:
+        """Enter the folders of the path; return the name after them, None if the path ends with a folder."""
         if not self._path or "\0" in self._path or not _is_encodable(self._path):
             raise WorkspaceError(f"this is no path: {self._path!r}")
         parts = self._parts_below(self._path)
@@ -240,20 +278,13 @@ class _Walker:
             part = parts.pop(0)
             if part == "..":
                 self._go_up()
-                if not parts:
-                    raise WorkspaceError(f"{self._path} is a folder")
-                continue
-            target = self._link(part)
-            if target is not None:
+            elif (target := self._link(part)) is not None:
                 parts = [*self._target_parts(target), *parts]
-                if not parts:
-                    raise WorkspaceError(f"{self._path} is a folder")
-            elif parts:
+            elif parts or enters_last:
                 self._enter(part)
             else:
-                path = "/".join([*self._names, part])
-                return _Place(self._opened[-1], part, path, self._opened)
-        raise WorkspaceError(f"{self._path} is a folder")
+                return part
+        return None
 
     def _parts_below(self, path: str) -> list[str]:
         """The parts of a path. An absolute one has to begin with the folder."""

@@ -8,9 +8,10 @@ Sources: the unified format of GNU diffutils, the extended headers of `git diff`
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from .errors import PatchError
 from .texts import lines_of, shown_line
@@ -104,6 +105,21 @@ _REGULAR = ("100644", "100755")
 _NO_FILE = "/dev/null"
 
 
+class _Extent(NamedTuple):
+    """The numbers in the header of a hunk."""
+
+    old_start: int
+    old_count: int
+    new_start: int
+    new_count: int
+
+    def start_among(self, others: Iterable["_Extent"]) -> int | None:
+        """The number of lines before the hunk; None where the numbers of the new lines contradict it."""
+        before = self.old_start - (self.old_count > 0)
+        shift = sum(each.new_count - each.old_count for each in others if each.old_start < self.old_start)
+        return before if before + shift == self.new_start - (self.new_count > 0) else None
+
+
 class _UnifiedReader:
     """Reads unified diffs, also those of `git diff`."""
 
@@ -179,25 +195,20 @@ class _UnifiedReader:
         return FilePatch(path=old, kind="update", hunks=hunks)
 
     def _read_hunks(self, path: str) -> list[Hunk]:
-        hunks: list[Hunk] = []
-        shift = 0
+        read: list[tuple[_Extent, Hunk]] = []
         while match := _HUNK.match(self._line()):
-            title = f"{path}: hunk {len(hunks) + 1} ({match[0]})"
+            title = f"{path}: hunk {len(read) + 1} ({match[0]})"
             if any(number is not None and len(number) > _MOST_DIGITS for number in match.groups()):
                 shown = shown_line(match[0])
-                raise PatchError(f"{path}: hunk {len(hunks) + 1} ({shown}): no file has so many lines")
-            old_start, old_count, new_start, new_count = (
-                1 if number is None else int(number) for number in match.groups()
-            )
+                raise PatchError(f"{path}: hunk {len(read) + 1} ({shown}): no file has so many lines")
+            extent = _Extent(*(1 if number is None else int(number) for number in match.groups()))
             self._at += 1
-            lines = self._read_lines(title, old_count, new_count)
-            before = old_start - (old_count > 0)
-            is_consistent = before + shift == new_start - (new_count > 0)
-            hunks.append(Hunk(title=title, lines=lines, start=before if is_consistent else None))
-            shift += new_count - old_count
-        if not hunks:
+            lines = self._read_lines(title, extent.old_count, extent.new_count)
+            read.append((extent, Hunk(title=title, lines=lines)))
+        if not read:
             raise PatchError(f"{path}: no hunk ('@@ -1,3 +1,4 @@') follows its header")
-        return hunks
+        extents = [extent for extent, _ in read]
+        return [replace(hunk, start=extent.start_among(extents)) for extent, hunk in read]
 
     def _read_lines(self, title: str, old_count: int, new_count: int) -> tuple[PatchLine, ...]:
         lines: list[PatchLine] = []

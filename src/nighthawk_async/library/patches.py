@@ -6,6 +6,7 @@ differs, so that its author can fix it.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from operator import itemgetter
 
 from .errors import PatchError
 from .patch_forms import FilePatch, Hunk
@@ -58,22 +59,38 @@ def apply_hunks(content: str, hunks: Sequence[Hunk]) -> str:
 
     Args:
         content: The text.
-        hunks: The hunks, in the order of the text.
+        hunks: The hunks, in any order.
 
     Raises:
-        PatchError: One does not fit.
+        PatchError: One does not fit, or two change the same lines.
     """
     lines = lines_of(content)
     result: list[str] = []
     done = 0
-    for hunk in hunks:
-        at = _place_of(hunk, lines, done)
+    for at, hunk in _placed(hunks, lines):
+        if at < done:
+            raise PatchError(f"{hunk.title}: another hunk changes line {at + 1}, too; make one of them")
         result += lines[done:at]
         result += _new_lines(hunk, lines, at)
         done = at + len(hunk.old)
     result += lines[done:]
     has_marks = all(hunk.has_marks for hunk in hunks)
     return _joined(result, keeps_missing_end=not has_marks and bool(lines) and not lines[-1].endswith("\n"))
+
+
+def _placed(hunks: Sequence[Hunk], lines: Sequence[str]) -> list[tuple[int, Hunk]]:
+    """The hunks with their places, in the order of the text, which need not be that of the patch."""
+    placed: list[tuple[int, Hunk]] = []
+    done = 0
+    for hunk in hunks:
+        at = _find_place(hunk, lines, done)
+        if at is None and done:
+            at = _find_place(hunk, lines, 0)
+        if at is None:
+            raise _does_not_match(hunk, lines, done)
+        placed.append((at, hunk))
+        done = max(done, at + len(hunk.old))
+    return sorted(placed, key=itemgetter(0))
 
 
 def _joined(lines: list[str], *, keeps_missing_end: bool) -> str:
@@ -111,14 +128,16 @@ def _with_end(text: str, end: str) -> str:
     return text.removesuffix("\n").removesuffix("\r") + end
 
 
-def _place_of(hunk: Hunk, lines: Sequence[str], done: int) -> int:
-    """Find the place of a hunk: the number of lines before it.
+def _find_place(hunk: Hunk, lines: Sequence[str], done: int) -> int | None:
+    """Find the place of a hunk after some lines: the number of lines before it; None if there is none.
 
     Raises:
-        PatchError: There is none, or more than one.
+        PatchError: There is more than one.
     """
     old = hunk.old
     after = _after_landmarks(hunk, lines, done)
+    if after is None:
+        return None
     if not old:
         return _place_of_insertion(hunk, lines)
     start = hunk.start
@@ -137,7 +156,7 @@ def _place_of(hunk: Hunk, lines: Sequence[str], done: int) -> int:
             raise _ambiguous(hunk, places)
         if places:
             return _checked_move(hunk, places[0], len(lines))
-    raise _does_not_match(hunk, lines, after)
+    return None
 
 
 def _checked_move(hunk: Hunk, at: int, count: int) -> int:
@@ -163,12 +182,13 @@ def _place_of_insertion(hunk: Hunk, lines: Sequence[str]) -> int:
     )
 
 
-def _after_landmarks(hunk: Hunk, lines: Sequence[str], done: int) -> int:
+def _after_landmarks(hunk: Hunk, lines: Sequence[str], done: int) -> int | None:
+    """The number of lines up to the last of the landmarks; None if one is not there after some lines."""
     after = done
     for landmark in hunk.landmarks:
         places = [at for at in range(after, len(lines)) if lines[at].strip() == landmark]
         if not places:
-            raise PatchError(f"{hunk.title}: no line after line {after} is {landmark!r}")
+            return None
         if len(places) > 1:
             raise PatchError(
                 f"{hunk.title}: {landmark!r} is at {_shown_places(places)}; name a line that is there once"
@@ -193,8 +213,14 @@ def _shown_places(places: Sequence[int]) -> str:
     return f"lines {shown}{' and more' if len(places) > _MOST_PLACES else ''}"
 
 
-def _does_not_match(hunk: Hunk, lines: Sequence[str], after: int) -> PatchError:
-    """Name the first line that differs, at the place where most lines are the same."""
+def _does_not_match(hunk: Hunk, lines: Sequence[str], done: int) -> PatchError:
+    """Name the landmark that is missing, or the first line that differs where most lines are the same."""
+    after = done
+    for landmark in hunk.landmarks:
+        found = next((at for at in range(after, len(lines)) if lines[at].strip() == landmark), None)
+        if found is None:
+            return PatchError(f"{hunk.title}: no line after line {after} is {landmark!r}")
+        after = found + 1
     old = hunk.old
     places = range(after, len(lines)) if hunk.start is None else [hunk.start, *range(after, len(lines))]
     best, same = most_similar(old, lines, places or [after], _is_equal_but_for_trailing_whitespace)

@@ -66,12 +66,18 @@ class ShellResult(Struct, frozen=True):
 
 
 def shell_environment(given: Mapping[str, str], scratch: Path) -> dict[str, str]:
-    """The environment variables of a shell: the search path, the language, and those that are given."""
+    """The environment variables of a shell: the search path, the language, and those that are given.
+
+    The folder of this Python comes first in the path, so that `python` and what is installed beside it are
+    those of the program (`test_the_python_of_the_program_comes_first`).
+    """
     own = {
         name: value
         for name, value in os.environ.items()
         if name == "PATH" or name in _LOCALE_NAMES or name.startswith("LC_")
     }
+    if sys.executable:
+        own["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), own.get("PATH", os.defpath)])
     private = {"HOME": str(scratch), "TMPDIR": str(scratch / "tmp"), "TERM": "dumb"}
     return {**own, **private, **given}
 

@@ -132,23 +132,28 @@ def lines_of(text: str) -> list[str]:
 
 
 _REPEATED = re.compile(r"(?:\*\*/){2,}")
+_BRACES = {"{": "(?:", ",": "|", "}": ")"}
+_RANGE = re.compile(r"\{[^{},]*\.\.[^{},]*\}")
 
 
 @lru_cache(maxsize=256)
 def compiled_glob(pattern: str) -> "regex.Pattern[str]":
     """The regular expression of a pattern for paths. A match may take long: give it a `timeout`.
 
-    `*` and `?` match within a name, `**` any number of folders, `[…]` one character. A pattern without a
-    slash matches names in every folder, as in ripgrep and git.
+    `*` and `?` match within a name, `**` any number of folders, `[…]` one character, and `{…,…}` one of some
+    patterns. A pattern without a slash matches names in every folder, as in ripgrep and git.
 
     Args:
         pattern: The pattern.
+
+    Raises:
+        LibraryError: It is invalid, or its braces are those of a range, or do not match.
     """
-    pattern = _REPEATED.sub("**/", pattern.removeprefix("./"))
+    given, pattern = pattern, _REPEATED.sub("**/", pattern.removeprefix("./"))
     if "/" not in pattern:
         pattern = f"**/{pattern}"
     parts: list[str] = []
-    at = 0
+    at = depth = 0
     while at < len(pattern):
         if pattern.startswith("**/", at):
             parts.append("(?:[^/]+/)*")
@@ -156,10 +161,22 @@ def compiled_glob(pattern: str) -> "regex.Pattern[str]":
         elif pattern.startswith("**", at):
             parts.append(".*")
             at += 2
+        elif (brace := _BRACES.get(pattern[at])) and (depth or brace != "|"):
+            parts.append(brace)
+            depth += (brace == "(?:") - (brace == ")")
+            at += 1
         else:
             part, at = _glob_part(pattern, at)
             parts.append(part)
-    return compiled_expression("".join(parts), "pattern", pattern, flags=regex.DOTALL)
+        if depth < 0:
+            break
+    if depth or _RANGE.search(pattern):
+        what = "a range in braces" if depth == 0 else "a brace without its other one"
+        raise LibraryError(
+            f"the pattern {shown_line(given)} has {what}; write {{md,py}} for one of some endings, and [{{] "
+            "for a brace itself"
+        )
+    return compiled_expression("".join(parts), "pattern", given, flags=regex.DOTALL)
 
 
 def compiled_expression(

@@ -2,16 +2,22 @@
 
 import os
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import islice, pairwise
+from operator import itemgetter
+from typing import TypeAlias
 
+import regex
 from msgspec import Struct
 
 from ..confined_files import ConfinedFiles, FoundFile
 from ..types.messages import BinaryContent, guess_media_type
+from .changes import ChangeLog, Changes, unified
 from .errors import LibraryError, WorkspaceError
 from .patch_forms import paths_of, read_patch
 from .patches import patched_files
+from .searching import matching_lines
 from .shell import Shell
 from .shell_sandbox import Sandbox, check_sandbox, existing_paths
 from .shell_session import ShellResult
@@ -25,6 +31,9 @@ from .texts import (
     shown_line,
 )
 
+Names: TypeAlias = list[str]
+"""Texts in order. A method of `Workspace` is called `list`."""
+
 _MOST_CHARACTERS = 40_000
 _MOST_FILE_BYTES = 10_000_000
 _MOST_IMAGE_BYTES = 5_000_000
@@ -33,7 +42,7 @@ _MOST_MATCHES = 200
 _SEARCH_SECONDS = 10.0
 _MOST_LINE_CHARACTERS = 300
 _SKIPPED = frozenset({".git", ".git.untrusted", ".hg", ".svn"})
-_FIXED = frozenset({"_files", "_shell", "sandbox", "writable"})
+_FIXED = frozenset({"_changes", "_files", "_shell", "sandbox", "writable"})
 
 
 class SearchMatch(Struct, frozen=True):
@@ -43,23 +52,40 @@ class SearchMatch(Struct, frozen=True):
         path: The file.
         line: The number of the line, from 1.
         text: The line, shortened to 300 characters.
+        before: The lines before it that were asked for, and are shown with no other match, shortened alike.
+        after: Those after it.
     """
 
     path: str
     line: int
     text: str
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        first = self.line - len(self.before)
+        around = [*self.before, self.text, *self.after]
+        return "\n".join(
+            f"{self.path}:{number}{':' if number == self.line else '-'} {text}"
+            for number, text in enumerate(around, first)
+        )
+
+
+_Matches: TypeAlias = list[SearchMatch]
 
 
 class SearchResult(Struct, frozen=True):
-    """The lines that a search has found; iterable. As text, one line each.
+    """The lines that a search has found; iterable. As text, `path:line: text` each.
 
     Args:
         matches: The lines, by path and number.
         is_complete: Whether these are all; False when there are more than were asked for.
+        context: The number of lines before and after each that were asked for.
     """
 
     matches: tuple[SearchMatch, ...]
     is_complete: bool
+    context: int = 0
 
     def __iter__(self) -> Iterator[SearchMatch]:
         return iter(self.matches)
@@ -68,7 +94,14 @@ class SearchResult(Struct, frozen=True):
         return len(self.matches)
 
     def __str__(self) -> str:
-        lines = [f"{each.path}:{each.line}: {each.text}" for each in self.matches]
+        lines: list[str] = []
+        shown = ("", 0)  # the last line so far: its path and number
+        for each in self.matches:
+            first = (each.path, each.line - len(each.before))
+            if self.context and lines and first != (shown[0], shown[1] + 1):
+                lines.append("--")
+            lines.append(str(each))
+            shown = (each.path, each.line + len(each.after))
         return "\n".join([*lines, *(() if self.is_complete else ("… there are more",))])
 
 
@@ -118,6 +151,7 @@ class Workspace:
             readable=existing_paths(readable),
             environment=dict(environment or {}),
         )
+        self._changes = ChangeLog()
         self.writable = writable
         self.sandbox: Sandbox = sandbox
 
@@ -131,13 +165,19 @@ class Workspace:
         return f"Workspace({root!r}, writable={self.writable}, sandbox={self.sandbox!r})"
 
     def read(
-        self, path: str, lines: tuple[int, int] | None = None, *, max_characters: int = _MOST_CHARACTERS
+        self,
+        path: str,
+        lines: tuple[int, int] | None = None,
+        *,
+        numbered: bool = False,
+        max_characters: int = _MOST_CHARACTERS,
     ) -> str:
         """Return the text of a file.
 
         Args:
             path: The file.
             lines: The first and the last line, from 1; None for all.
+            numbered: Whether each line begins with its number and a tab.
             max_characters: The most characters. Of a longer text, the beginning and the end are returned,
                 with a note on what is left out.
 
@@ -146,21 +186,38 @@ class Workspace:
             OutsideWorkspaceError: The path leads out of the workspace.
         """
         check_most_characters(max_characters)
-        text = self._text(path)
+        text, first = self._text(path), 1
         if lines is not None:
             first, last = _line_numbers(lines)
             of_file = lines_of(text)
             if first > max(1, len(of_file)):
                 raise WorkspaceError(f"{path} has {len(of_file)} lines; there is no line {first}")
             text = "".join(of_file[first - 1 : last])
-        return bounded(text, max_characters).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        if numbered:
+            text = "".join(f"{number:>6}\t{line}" for number, line in enumerate(lines_of(text), first))
+        return _readable(bounded(text, max_characters))
 
-    def find(self, glob: str = "**/*", *, max_files: int = _MOST_FOUND) -> list[str]:
+    def list(self, path: str = ".") -> Names:
+        """Return the names in a folder, sorted; those of folders end with a slash.
+
+        Folders of version control are left out.
+
+        Args:
+            path: The folder.
+
+        Raises:
+            WorkspaceError: There is no such folder.
+            OutsideWorkspaceError: The path leads out of the workspace.
+        """
+        return self._files.names(path, _SKIPPED)
+
+    def find(self, glob: str = "**/*", *, max_files: int = _MOST_FOUND) -> Names:
         """Return the paths of files, sorted.
 
         Args:
-            glob: The pattern: `*` and `?` within a name, `**` for any folders. A pattern without a slash
-                matches names in every folder. Folders of version control are left out.
+            glob: The pattern: `*` and `?` within a name, `**` for any folders, `{py,md}` for one of some. A
+                pattern without a slash matches names in every folder. Folders of version control are left
+                out.
             max_files: The most files.
 
         Raises:
@@ -174,7 +231,13 @@ class Workspace:
         return sorted(paths)
 
     def search(
-        self, pattern: str, glob: str = "**/*", *, ignore_case: bool = False, max_matches: int = _MOST_MATCHES
+        self,
+        pattern: str,
+        glob: str = "**/*",
+        *,
+        ignore_case: bool = False,
+        context: int = 0,
+        max_matches: int = _MOST_MATCHES,
     ) -> SearchResult:
         """Return the lines of files that a regular expression matches in.
 
@@ -182,24 +245,32 @@ class Workspace:
             pattern: The regular expression, in Python's syntax.
             glob: The files; see `find`. Files that are no text are left out.
             ignore_case: Whether letters match in either case.
-            max_matches: The most lines.
+            context: The number of lines to show before and after each; each line is shown once.
+            max_matches: The most lines that match.
 
         Raises:
             LibraryError: The expression is invalid, or takes longer than 10 seconds.
         """
-        compiled = compiled_expression(pattern, "regular expression", pattern, ignore_case=ignore_case)
+        if context < 0:
+            raise LibraryError(f"the lines of context are a number from 0 on, not {context!r}")
+        compiled = compiled_expression(
+            pattern, "regular expression", pattern, ignore_case=ignore_case, flags=regex.MULTILINE
+        )
         ends_at = time.monotonic() + _SEARCH_SECONDS
-        matches: list[SearchMatch] = []
-        for path, number, line in self._lines(glob, ends_at):
+        matches: _Matches = []
+        for path, text in self._texts(glob, ends_at):
             with _in_time(pattern):
-                is_found = compiled.search(line, timeout=max(0.001, ends_at - time.monotonic()))
-            if is_found:
-                if len(matches) == max_matches:
-                    return SearchResult(tuple(matches), is_complete=False)
-                matches.append(SearchMatch(path, number, line[:_MOST_LINE_CHARACTERS]))
-        return SearchResult(tuple(matches), is_complete=True)
+                wanted = max_matches - len(matches) + 1
+                numbers = [*islice(matching_lines(compiled, text, ends_at), wanted)]
+            is_complete = len(numbers) < wanted
+            if numbers:
+                shown = numbers if is_complete else numbers[:-1]
+                matches += _shown_matches(path, text.split("\n"), shown, context)
+            if not is_complete:
+                return SearchResult(tuple(matches), is_complete=False, context=context)
+        return SearchResult(tuple(matches), is_complete=True, context=context)
 
-    def edit(self, path: str, old: str, new: str) -> None:
+    def edit(self, path: str, old: str, new: str) -> Changes:
         """Replace a text that is in a file once.
 
         Args:
@@ -207,14 +278,20 @@ class Workspace:
             old: The text, exactly as it is there. Include lines around it if it is there more than once.
             new: The text to put in its place.
 
+        Returns:
+            The path of the file; as text, the lines that were changed.
+
         Raises:
             EditError: The old text is not there once. The message names the first line that differs.
             WorkspaceError: The file cannot be read or written, or the workspace is not writable.
         """
         self._check_writable()
         with self._files.locked(path):
-            content = replaced(self._text(path), old, new, path)
-            self._files.write(path, _encoded(content), makes=False)
+            before = self._text(path)
+            content = replaced(before, old, new, path)
+            real_path = self._files.write(path, _encoded(content), makes=False)
+            self._changes.note({real_path: _encoded(before)})
+        return Changes({path: (before, content)})
 
     def create(self, path: str, text: str) -> None:
         """Make a file, and the folders that it needs.
@@ -228,18 +305,18 @@ class Workspace:
         """
         self._check_writable()
         with self._files.locked(path):
-            self._files.write(path, _encoded(text), makes=True)
+            self._changes.note({self._files.write(path, _encoded(text), makes=True): None})
 
-    def patch(self, text: str) -> list[str]:
+    def patch(self, text: str) -> Changes:
         """Apply a patch: all of it, or nothing.
 
         Args:
             text: A unified diff (of `diff -u` or `git diff`), or the form that begins with
-                `*** Begin Patch`. Hunks fit exactly, but for whitespace at the ends of lines; each has to be
-                where its numbers say, or at one place only.
+                `*** Begin Patch`. Hunks, in any order, fit exactly, but for whitespace at the ends of lines;
+                each has to be where its numbers say, or at one place only.
 
         Returns:
-            The paths of the files that were changed, made and removed.
+            The paths of the files that were changed, made and removed; as text, the lines that were changed.
 
         Raises:
             PatchError: The patch is damaged, or does not fit. The message names the first line that differs.
@@ -264,7 +341,24 @@ class Workspace:
                 if patch.new_path is not None:
                     modes[patch.new_path] = modes[patch.path]
             self._write_all(before, after, modes)
-        return list(after)
+            self._changes.note({self._files.real_path(path): before[path] for path in after})
+        return Changes({path: (_text_of(before[path], path), _text_of(after[path], path)) for path in after})
+
+    def diff(self) -> str:
+        """Return what the current step has changed in files, as a patch; outside of steps, every change.
+
+        That is what `edit`, `create` and `patch` of this object have changed, also in steps within the step.
+        What commands of the shell have changed is not in it.
+
+        Raises:
+            WorkspaceError: A file cannot be read any more.
+        """
+        before = self._changes.contents_before()
+        files = ((path, _text_of(content, path), self._text_now(path)) for path, content in before.items())
+        return "".join(unified(*file) for file in sorted(files, key=itemgetter(0)))
+
+    def _text_now(self, path: str) -> str | None:
+        return None if self._files.mode(path) is None else self._text(path)
 
     def image(self, path: str) -> BinaryContent:
         """Return an image, which a model can look at.
@@ -317,7 +411,7 @@ class Workspace:
         modes: Mapping[str, int | None],
     ) -> None:
         """Write files; those already written get their old content back when one cannot be."""
-        written: list[str] = []
+        written: Names = []
         try:
             for path, content in after.items():
                 self._write(path, before[path], content, modes[path])
@@ -347,18 +441,16 @@ class Workspace:
             if matches:
                 yield file
 
-    def _lines(self, glob: str, ends_at: float) -> Iterator[tuple[str, int, str]]:
+    def _texts(self, glob: str, ends_at: float) -> Iterator[tuple[str, str]]:
+        """The text of each file that a pattern matches, with plain line ends."""
         for file in self._matching(glob, ends_at):
             if file.size > _MOST_FILE_BYTES:
                 continue
             try:
-                text = self._text(file.path)
+                text = _readable(self._text(file.path))
             except WorkspaceError:  # no text, or gone meanwhile
                 continue
-            for number, line in enumerate(
-                text.encode("utf-8", "surrogateescape").decode("utf-8", "replace").split("\n"), 1
-            ):
-                yield file.path, number, line.removesuffix("\r")
+            yield file.path, text.removesuffix("\r").replace("\r\n", "\n") if "\r" in text else text
 
     def _check_writable(self) -> None:
         if not self.writable:
@@ -383,6 +475,29 @@ def _in_time(pattern: str) -> Generator[None, None, None]:
         ) from None
 
 
+def _shown_matches(
+    path: str, lines: Sequence[str], numbers: Sequence[int], context: int
+) -> Iterator[SearchMatch]:
+    """The matches of a file with the lines around them, each of which belongs to one match."""
+
+    def shown(first: int, end: int) -> tuple[str, ...]:
+        return tuple(line[:_MOST_LINE_CHARACTERS] for line in lines[first:end])
+
+    begin = 0  # of what is not shown yet
+    for number, following in pairwise([*numbers, len(lines)]):
+        first, end = max(begin, number - context), min(number + 1 + context, following)
+        text = lines[number][:_MOST_LINE_CHARACTERS]
+        yield SearchMatch(path, number + 1, text, shown(first, number), shown(number + 1, end))
+        begin = end
+
+
+def _readable(text: str) -> str:
+    """A text without the halves of characters that stand for bytes which are no UTF-8."""
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
 def _line_numbers(lines: object) -> tuple[int, int]:
     match lines:
         case (int(first), int(last)) if 1 <= first <= last:
@@ -395,6 +510,10 @@ def _decoded(content: bytes, path: str) -> str:
     if b"\0" in content:
         raise WorkspaceError(f"{path} is no text")
     return content.decode("utf-8", "surrogateescape")
+
+
+def _text_of(content: bytes | None, path: str) -> str | None:
+    return None if content is None else _decoded(content, path)
 
 
 def _encoded(text: str) -> bytes:

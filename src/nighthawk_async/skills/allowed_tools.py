@@ -24,7 +24,7 @@ COUNTERPARTS: Mapping[str, tuple[str, ...]] = {
     "Read": (f"{_WORKSPACE}.read", f"{_WORKSPACE}.image"),
     "Grep": (f"{_WORKSPACE}.search",),
     "Glob": (f"{_WORKSPACE}.find",),
-    "LS": (f"{_WORKSPACE}.find",),
+    "LS": (f"{_WORKSPACE}.list", f"{_WORKSPACE}.find"),
     "Edit": (f"{_WORKSPACE}.edit", f"{_WORKSPACE}.patch"),
     "MultiEdit": (f"{_WORKSPACE}.edit", f"{_WORKSPACE}.patch"),
     "Write": (f"{_WORKSPACE}.create",),

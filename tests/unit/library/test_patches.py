@@ -1,5 +1,6 @@
 """Patches: as `git apply` and `patch` apply them, byte for byte, or refused."""
 
+import itertools
 import os
 import random
 import shutil
@@ -247,3 +248,25 @@ def hunk(header: str, *lines: str) -> str:
 def test_bad_patches_are_refused(patch: str, error: str) -> None:
     with pytest.raises(PatchError, match=error):
         patched(patch, "x\ny\n")
+
+
+@pytest.mark.parametrize("order", [*itertools.permutations(range(3))])
+def test_hunks_are_applied_in_any_order(order: tuple[int, ...]) -> None:
+    before = "".join(f"{number}\n" for number in range(1, 31))
+    after = (
+        before.replace("3\n4\n", "3\nthree\n4\n", 1).replace("\n15\n", "\n").replace("28\n", "twenty-eight\n")
+    )
+    numbered = [
+        ("@@ -3,2 +3,3 @@", " 3", "+three", " 4"),
+        ("@@ -14,3 +15,2 @@", " 14", "-15", " 16"),
+        ("@@ -28,1 +28,1 @@", "-28", "+twenty-eight"),
+    ]
+    plain = [("@@", " 3", "+three", " 4"), ("@@ 14", "-15"), ("@@", "-28", "+twenty-eight")]
+    assert patched(hunk(*(line for number in order for line in numbered[number])), before) == after
+    lines = [line for number in order for line in plain[number]]
+    assert patched(begun("*** Update File: f", *lines), before) == after
+
+
+def test_hunks_that_change_the_same_lines_are_refused() -> None:
+    with pytest.raises(PatchError, match="another hunk changes line 1, too"):
+        patched(begun("*** Update File: f", "@@", " x", "-y", "@@", "-x", " y"), "x\ny\nz\n")

@@ -116,6 +116,16 @@ async def test_a_command_has_an_output_and_a_status(workspace: Workspace) -> Non
     assert str(result) == "one\ntwo\nthree\n[exit status 7]"
 
 
+async def test_the_python_of_the_program_comes_first(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"/nowhere{os.pathsep}{os.environ['PATH']}")
+    result = await workspace.shell("command -v python; echo $PATH")
+    python, path = result.output.splitlines()
+    assert Path(python).parent == Path(sys.executable).parent
+    assert path.split(os.pathsep)[:2] == [str(Path(sys.executable).parent), "/nowhere"]
+
+
 async def test_folder_and_variables_stay(workspace: Workspace, tmp_path: Path) -> None:
     async with nh.run(MODEL):
         await workspace.shell("mkdir -p a/b; cd a/b; x='1  2'\nexport Y=3; f() { echo $x$Y; }")

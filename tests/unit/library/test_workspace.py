@@ -1,6 +1,8 @@
 """Workspaces: what they do in their folder, and that nothing leads out of it."""
 
 import os
+import pickle
+import shutil
 import subprocess
 import threading
 from contextlib import suppress
@@ -69,6 +71,62 @@ def test_files_are_found_by_pattern(workspace: Workspace) -> None:
         workspace.find(max_files=1)
 
 
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("*.{md,py}", ["README.md", "src/a.py"]),
+        ("{src,docs}/**/*.py", ["src/a.py"]),
+        ("**/{a,b{c,d}}.p{y,l}", ["src/a.py"]),
+        ("R{,EADME}.md", ["README.md"]),
+        ("[{]*", []),
+    ],
+)
+def test_braces_stand_for_one_of_some_patterns(workspace: Workspace, pattern: str, found: list[str]) -> None:
+    assert workspace.find(pattern) == found
+
+
+@pytest.mark.parametrize("pattern", ["*.{md,py", "*.md}", "{1..3}.py", "}{"])
+def test_braces_that_mean_nothing_are_refused(workspace: Workspace, pattern: str) -> None:
+    with pytest.raises(LibraryError, match="brace"):
+        workspace.find(pattern)
+
+
+def test_a_folder_is_listed(workspace: Workspace, root: Path) -> None:
+    (root / "link").symlink_to("src")
+    (root / "out").symlink_to("/")
+    assert workspace.list() == ["README.md", "link", "out", "src/"]
+    assert workspace.list("src") == workspace.list("link/") == workspace.list("src/../src/.") == ["a.py"]
+    for path in ("README.md", "nothing", "src/a.py", ""):
+        with pytest.raises(WorkspaceError):
+            workspace.list(path)
+    for path in ("..", "/", "out", "src/../.."):
+        with pytest.raises(OutsideWorkspaceError):
+            workspace.list(path)
+
+
+def test_lines_are_numbered_if_asked_for(workspace: Workspace) -> None:
+    assert workspace.read("src/a.py", numbered=True) == "     1\tdef f():\n     2\t    return 1\n"
+    assert workspace.read("src/a.py", lines=(2, 9), numbered=True) == "     2\t    return 1\n"
+
+
+def test_lines_around_a_match_are_shown_once(workspace: Workspace, root: Path) -> None:
+    lines = (f"{'x' if number in (3, 5, 12) else 'o'}{number}\n" for number in range(1, 14))
+    (root / "log").write_text("".join(lines))
+    found = workspace.search("^x", "log", context=2)
+    assert [(each.line, each.before, each.after) for each in found] == [
+        (3, ("o1", "o2"), ("o4",)),
+        (5, (), ("o6", "o7")),
+        (12, ("o10", "o11"), ("o13", "")),
+    ]
+    assert str(workspace.search("^x", "log", context=1)).splitlines() == [
+        *("log:2- o2", "log:3: x3", "log:4- o4", "log:5: x5", "log:6- o6"),
+        *("--", "log:11- o11", "log:12: x12", "log:13- o13"),
+    ]
+    assert str(workspace.search("^x", "log")) == "log:3: x3\nlog:5: x5\nlog:12: x12"
+    with pytest.raises(LibraryError, match="context"):
+        workspace.search("x", context=-1)
+
+
 def test_lines_are_found_by_regular_expression(workspace: Workspace, root: Path) -> None:
     (root / "binary").write_bytes(b"\0return")
     result = workspace.search(r"RETURN \d", ignore_case=True)
@@ -96,6 +154,8 @@ def test_an_expression_that_calls_itself_without_end_is_given_up(
 ) -> None:
     class Compiled:
         """Stands for `(?R)`, which takes seconds and a gigabyte until it raises this."""
+
+        pattern = "(?R)"
 
         def search(self, line: str, timeout: float) -> None:
             raise MemoryError
@@ -134,6 +194,60 @@ def test_an_edit_that_does_not_fit_is_refused(
     with pytest.raises(EditError, match=error):
         workspace.edit("src/a.py", old, new)
     assert everything_in(root) == before
+
+
+def test_changes_show_the_lines_that_they_made(workspace: Workspace) -> None:
+    changed = workspace.edit("src/a.py", "    return 1", "    one = 1\n    return one")
+    assert changed == ["src/a.py"]
+    assert str(changed) == "src/a.py:2:     one = 1\nsrc/a.py:3:     return one"
+    assert [(each.first, each.removed) for each in changed.lines] == [(2, 1)]
+    removed = workspace.edit("src/a.py", "    one = 1\n", "")
+    assert str(removed) == "src/a.py:2: (1 line was removed)"
+    patch = "*** Begin Patch\n*** Add File: b.py\n+b = 1\n*** Delete File: README.md\n*** End Patch\n"
+    assert str(workspace.patch(patch)) == "b.py:1: b = 1\nREADME.md"
+    assert pickle.loads(pickle.dumps(changed)).lines == changed.lines
+
+
+def test_the_difference_is_a_patch_that_makes_it(workspace: Workspace, root: Path, tmp_path: Path) -> None:
+    before = tmp_path / "before"
+    shutil.copytree(root, before)
+    workspace.edit("src/a.py", "return 1", "return 2")
+    workspace.edit("./src/a.py", "return 2\n", "return 3")
+    workspace.create("new folder/empty", "")
+    workspace.patch("*** Begin Patch\n*** Delete File: README.md\n*** End Patch\n")
+    workspace.create("gone", "x")
+    workspace.patch("*** Begin Patch\n*** Delete File: gone\n*** End Patch\n")
+    Workspace(before, writable=True).patch(workspace.diff())
+    assert everything_in(before) == everything_in(root)
+    assert Workspace(root).diff() == ""
+    assert pickle.loads(pickle.dumps(workspace)).diff() == ""
+
+
+@pytest.mark.anyio
+async def test_a_step_sees_what_it_has_changed_itself(workspace: Workspace) -> None:
+    @nh.natural_function
+    async def change(workspace: Workspace, text: str, inner: object) -> str:
+        diff = ""
+        """natural
+        Make a file with <text> in <workspace>, call <inner>, and set <:diff>.
+        """
+        return diff
+
+    async def make_another() -> None:
+        await change(workspace, "inner", None)
+
+    makes = tool_call("nh_exec", statements="workspace.create(text, text)")
+    calls = tool_call("nh_eval", expression="inner()")
+    ends = tool_call("nh_assign", target_path="diff", expression="workspace.diff()")
+    passes = tool_call("nh_outcome", kind="pass")
+    workspace.create("before", "x")
+    model = ScriptedModel(
+        [model_response(makes, calls), model_response(makes, ends, passes), model_response(ends, passes)]
+    )
+    async with nh.run(model):
+        whole = await change(workspace, "outer", make_another)
+    assert [line for line in whole.splitlines() if line.startswith("+++")] == ["+++ b/inner", "+++ b/outer"]
+    assert workspace.diff().count("+++") == 3
 
 
 def test_files_are_made_with_their_folders(workspace: Workspace, root: Path) -> None:

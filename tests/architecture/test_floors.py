@@ -121,6 +121,7 @@ SAME_FLOOR: frozenset[tuple[str, str]] = frozenset(
     | {("executors", feature) for feature in ("coding_agents", "compaction", "skills")}  # joins them
     | {("mcp", "asgi")}  # a server of MCP is an ASGI application
     | {("cli", "evals"), ("testing", "evals")}  # run evaluations
+    | {("cli", "testing")}  # serves answers that somebody writes
     | {("distributed", "resilience")}  # keeps rate limits for workers
     | {
         (room, shared)

@@ -11,6 +11,7 @@ import nighthawk_async as nh
 
 from ..causes import leaves_of
 from ..errors import ConfigurationError, NighthawkError
+from .answer_command import answer
 from .check_command import check
 from .dashboard_command import dashboard
 from .demo_command import demo
@@ -64,6 +65,7 @@ application.add_typer(journal, name="journal")
 application.add_typer(mcp, name="mcp")
 application.add_typer(models, name="models")
 application.add_typer(skills, name="skills")
+application.command(short_help="Be the model: answer requests by files.")(answer)
 application.command()(check)
 application.command(short_help="Run natural functions on a model on this machine.")(demo)
 application.command(short_help="Serve an application with a dashboard.")(dashboard)

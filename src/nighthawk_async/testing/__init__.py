@@ -5,6 +5,7 @@ from ..lazy_exports import attach_exports
 __getattr__, __dir__, __all__ = attach_exports(
     __name__,
     names={
+        "answer_server": ("AnswerServer",),
         "cassettes": (
             "Cassette",
             "CassetteError",

@@ -1,5 +1,6 @@
 """What `nighthawk_async.testing` exports. Each name is loaded when it is first used."""
 
+from .answer_server import AnswerServer
 from .cassettes import (
     Cassette,
     CassetteError,
@@ -27,6 +28,7 @@ from .replays import RunReplay, replay
 from .scripted_model import ModelResponse, ScriptedModel, model_response, tool_call
 
 __all__ = [
+    "AnswerServer",
     "BatchEnding",
     "CallbackExecutor",
     "Cassette",

@@ -167,9 +167,16 @@ class ModelServer:
         checks_requests: Whether requests that a real endpoint would refuse get its error and use no reply:
             tool results without their call, calls without their result, reasoning that is missing, changed or
             unknown, strict tools whose schemas OpenAI does not enforce.
+        port: The port on the loopback; 0 for any that is free.
     """
 
-    def __init__(self, replies: Iterable[ModelReply] | ReplyHandler, *, checks_requests: bool = True) -> None:
+    def __init__(
+        self,
+        replies: Iterable[ModelReply] | ReplyHandler,
+        *,
+        checks_requests: bool = True,
+        port: int = 0,
+    ) -> None:
         self._handler = replies if callable(replies) else None
         self._replies = iter(()) if callable(replies) else iter(replies)
         self._checks_requests = checks_requests
@@ -184,7 +191,7 @@ class ModelServer:
         self._requests: list[RecordedRequest] = []
         self._open = 0
         self._total = 0
-        self._port = 0
+        self._wanted_port, self._port = port, 0
         self._resources = AsyncExitStack()
         self._closed: anyio.Event  # belongs to an event loop: replaced when the server is entered
 
@@ -213,7 +220,7 @@ class ModelServer:
     async def __aenter__(self) -> Self:
         """Open the port; connections are accepted when this returns."""
         async with AsyncExitStack() as stack:
-            listener = stack.enter_context(ServerListener())
+            listener = stack.enter_context(ServerListener(self._wanted_port))
             self._closed = anyio.Event()
             self._batches.begin()
             self._files.begin()

@@ -79,10 +79,14 @@ class ServerSocket:
 
 
 class ServerListener:
-    """A port on loopback; open once created, and closed when the context ends."""
+    """A port on loopback; open once created, and closed when the context ends.
 
-    def __init__(self) -> None:
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=_BACKLOG)
+    Args:
+        port: Its number; 0 for any that is free.
+    """
+
+    def __init__(self, port: int = 0) -> None:
+        self._listener = socket.create_server(("127.0.0.1", port), backlog=_BACKLOG)
         self._listener.setblocking(False)
 
     def __enter__(self) -> Self:

@@ -121,6 +121,7 @@ SAME_FLOOR: frozenset[tuple[str, str]] = frozenset(
     | {("executors", feature) for feature in ("coding_agents", "compaction", "skills")}  # joins them
     | {("mcp", "asgi")}  # a server of MCP is an ASGI application
     | {("cli", "evals"), ("testing", "evals")}  # run evaluations
+    | {("cli", "testing")}  # answers that somebody writes
     | {("distributed", "resilience")}  # keeps rate limits for workers
     | {
         (room, shared)
@@ -177,7 +178,8 @@ def wrong_arrows(modules: Mapping[str, Module]) -> list[str]:
             if target == room:
                 continue
             is_lower = FLOORS[target] < FLOORS[room]
-            if target == NEVER_IMPORTED or not (is_lower or (room, target) in SAME_FLOOR):
+            is_known = (room, target) in SAME_FLOOR
+            if not is_known and (target == NEVER_IMPORTED or not is_lower):
                 wrong.append(f"{module.name}:{item.line} imports {item.target}: {room} -> {target}")
     return wrong
 
@@ -242,7 +244,7 @@ def test_no_modules_import_each_other_in_a_circle(modules: dict[str, Module]) ->
         pytest.param("natural/program.py", "from ..prompt.tokens import count", id="sideways"),
         pytest.param("models/local.py", "from ..telemetry import chat", id="sideways on floor four"),
         pytest.param("asgi/__init__.py", "from ..resilience import retry", id="sideways on floor six"),
-        pytest.param("cli/main.py", "from ..testing import scripted", id="testing"),
+        pytest.param("mcp/main.py", "from ..testing import scripted", id="testing"),
         pytest.param("kernel/run.py", "def f():\n    from .. import run", id="lazy, the package itself"),
         pytest.param(
             "wire/sse.py",

@@ -6,9 +6,8 @@ from typing import Annotated
 import anyio
 import typer
 
-import nighthawk_async as nh
-
 from ..errors import ConfigurationError
+from ..testing.answer_server import AnswerServer
 
 _LOOK_SECONDS = 0.2
 
@@ -30,7 +29,7 @@ def answer(
 
 
 async def _serve(folder: Path, port: int) -> None:
-    async with nh.testing.AnswerServer(folder, port=port) as server:
+    async with AnswerServer(folder, port=port) as server:
         typer.echo(
             f"base_url: {server.base_url}  (openai-chat:any, openai-responses:any, anthropic:any, google:any)"
         )

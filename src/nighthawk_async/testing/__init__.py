@@ -1,4 +1,4 @@
-"""Testing of natural functions without a network, a key or a wait. Floor 6; no other package imports it."""
+"""Testing of natural functions without a network, a key or a wait. Floor 6; for the command line and users."""
 
 from ..lazy_exports import attach_exports
 

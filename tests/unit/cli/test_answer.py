@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import nighthawk_async as nh
+from nighthawk_async.testing import AnswerServer
 from tests.warm_python import WarmPopen
 
 COMMAND = [sys.executable, "-u", "-m", "nighthawk_async", "answer", "--port", "0"]
@@ -42,7 +43,7 @@ def test_requests_are_named_and_answered(tmp_path: Path) -> None:
 
 
 def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
-    with nh.testing.AnswerServer.in_thread(tmp_path) as server:
+    with AnswerServer.in_thread(tmp_path) as server:
         port = server.base_url.split(":")[2].partition("/")[0]
         command = [*COMMAND[:-1], port, str(tmp_path)]
         ended = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)

@@ -1,4 +1,4 @@
-"""Testing of natural functions without a network, a key or a wait. Floor 6; for the command line and users."""
+"""Testing of natural functions without a network, a key or a wait. Floor 6; the command line uses it."""
 
 from ..lazy_exports import attach_exports
 

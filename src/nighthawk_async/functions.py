@@ -15,17 +15,22 @@ from msgspec import Struct
 from .errors import NaturalParseError, NighthawkError
 from .executors.choice import ExecutorChoice, FunctionExecutor, checked_model_id
 from .kernel.assignment import ArgumentCheck, captured_names
-from .kernel.calls import CallEntry
+from .kernel.calls import CallEntry, InnerCall
 from .kernel.declared_types import ReturnCheck
 from .kernel.environment import get_step_executor
 from .kernel.policy import Listener, Policy
-from .kernel.prepare import NaturalSite
+from .kernel.prepare import NaturalSite, step_id_of
 from .kernel.run_step import run_step, run_step_from_sync
 from .kernel.tools import ToolSource
 from .lazy_exports import LazyModule
 from .natural.blocks import NaturalBlock
 from .natural.scope import NestedBlock
-from .natural.transform import StepResult, TransformedFunction, copy_attributes, transform_function
+from .natural.transform import (
+    StepResult,
+    TransformedFunction,
+    copy_attributes,
+    transform_function,
+)
 from .natural.tree import SCOPE_NAME
 from .parallel import under_thread_deadlines
 from .parallel.event_loop import is_loop_thread, is_worker_thread
@@ -89,6 +94,7 @@ def _placed_from_thread(function: Callable[..., Any], placement: Placement) -> C
 
 
 if TYPE_CHECKING:
+    from .kernel.function_calls import FunctionCall
     from .policies.arguments import PolicyArguments
     from .policies.budgets.budget import Budget
     from .policies.budgets.terms import BudgetLimits
@@ -335,16 +341,20 @@ def _bound(
         return_check=return_check,
         on_partial=options.on_partial,
     )
-    bound = transformed.bind(
+    run_step = _run_step(transformed, site, options.make_scope)
+    call_entry = CallEntry(
         function,
-        run_step=_run_step(transformed, site, options.make_scope),
-        call_entry=CallEntry(
-            function,
-            is_generator=is_generator,
-            return_check=return_check,
-            argument_check=ArgumentCheck(function, annotations=annotations, captured=site.captured),
-        ),
+        is_generator=is_generator,
+        return_check=return_check,
+        argument_check=ArgumentCheck(function, annotations=annotations, captured=site.captured),
     )
+    bound = transformed.bind(function, run_step=run_step, call_entry=call_entry)
+
+    def bind_call(call: "FunctionCall", entry: InnerCall) -> FunctionType:
+        noting = _noting_commits(run_step, transformed.blocks, call)
+        return transformed.bind(function, run_step=noting, call_entry=entry)
+
+    call_entry.attach(bound, bind_call)
     if function.__qualname__.endswith(f"<locals>.{function.__name__}"):
         captured[function.__name__] = bound  # the future value of the name, where it has no value yet
     if options.policies or options.on_partial or options.make_scope:
@@ -429,6 +439,23 @@ def _run_step(
     if blocks[0].is_async:
         return lambda index, python_locals, literal: run(blocks[index], site, python_locals, literal)
     return lambda index, python_locals, literal: run_sync(blocks[index], site, python_locals, literal)
+
+
+def _noting_commits(run_step: RunStep, blocks: Sequence[NaturalBlock], call: "FunctionCall") -> RunStep:
+    """Let a call note what its blocks commit."""
+    run: Callable[..., Any] = run_step
+
+    def noted(index: int, result: StepResult) -> StepResult:
+        call.note_commit(step_id_of(blocks[index]), result.bindings)
+        return result
+
+    async def run_noted(index: int, *arguments: Any) -> StepResult:
+        return noted(index, await run(index, *arguments))
+
+    def run_noted_sync(index: int, *arguments: Any) -> StepResult:
+        return noted(index, run(index, *arguments))
+
+    return run_noted if blocks[0].is_async else run_noted_sync
 
 
 def step_runners(make_scope: "Callable[[], Scope] | None") -> tuple[RunBlock, RunBlockFromSync]:

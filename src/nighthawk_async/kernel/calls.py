@@ -29,14 +29,18 @@ import logging
 import re
 import sys
 import types
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from contextvars import Token
 from functools import partial, wraps
-from types import CoroutineType, FunctionType, TracebackType
-from typing import Any, Protocol, TypeVar, cast
+from types import CoroutineType, FunctionType, MappingProxyType, TracebackType
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast
+from weakref import ref
+
+from anyio import CapacityLimiter
 
 from ..journal_ports import RunJournal, StepInputs
+from ..lazy_exports import LazyModule
 from ..natural.blocks import NaturalBlock, RenderedText
 from ..natural.program import root_name
 from ..natural.transform import parameter_names
@@ -48,6 +52,7 @@ from ..parallel.task_current import find_positions, using_positions
 from ..parallel.task_node import Positions
 from ..ports import Model
 from ..prompt.objects import readable_fields
+from ..threads import call_in_thread
 from ..types.model import ModelRequest
 from ..types.unset import UNSET, unset
 from ..values.canonical_containers import AddressedText
@@ -59,7 +64,20 @@ from .assignment import ArgumentCheck
 from .commands import is_awaitable
 from .context import StepContext
 from .declared_types import ReturnCheck, promised_type, static_attribute
-from .environment import ENVIRONMENT, Environment, find_journal
+from .environment import (
+    ENVIRONMENT,
+    Environment,
+    find_journal,
+    get_environment,
+    run_from_sync,
+    using_environment,
+)
+from .policy import Policy
+
+if TYPE_CHECKING:
+    from . import function_calls
+else:
+    function_calls = LazyModule(f"{__package__}.function_calls")  # few programs have policies around them
 
 _CHOSEN = 0
 """The number of the blocks that are chosen at run time."""
@@ -473,6 +491,9 @@ def _wrap(function: Callable[..., Any], fresh: Callable[[], EachCall], subject: 
 _OWNERS = ("self", "cls")
 """Parameters that callers of a method do not pass."""
 
+BindCall: TypeAlias = "Callable[[function_calls.FunctionCall, InnerCall], FunctionType]"
+"""Binds the code of a function for one call that policies are around, and has the call note its commits."""
+
 
 class CallEntry:
     """Makes the scopes of the calls of one function; see `natural.transform.CallEntry`.
@@ -486,6 +507,8 @@ class CallEntry:
     """
 
     __slots__ = (
+        "_bind_call",
+        "_function",
         "_is_generator",
         "_parameters",
         "_return_check",
@@ -512,6 +535,11 @@ class CallEntry:
         self.name = function.__qualname__
         self.source = f"{function.__module__}:{code.co_firstlineno}"
 
+    def attach(self, function: FunctionType, bind_call: BindCall) -> None:
+        """Set the natural function, and what makes it callable inside of policies."""
+        self._function = ref(function)  # it refers to this object, and is alive while it is called
+        self._bind_call = bind_call
+
     @property
     def return_type(self) -> object:
         """The type of what the function returns; UNSET if it returns anything."""
@@ -520,10 +548,13 @@ class CallEntry:
 
     @property
     def is_watched(self) -> bool:
-        """Whether observers or a journal want the arguments."""
+        """Whether observers, a journal or policies want the arguments."""
         environment = ENVIRONMENT.get()
-        has_journal = environment is not None and environment.journal is not None
-        return has_journal or find_node_writer() is not None
+        if environment is not None and (
+            environment.journal is not None or environment.policies.overriding["around_function"]
+        ):
+            return True
+        return find_node_writer() is not None
 
     def __call__(self, arguments: Mapping[str, object] | None) -> "_CallScope | GeneratorScope":
         """Make the scope of one call.
@@ -555,6 +586,30 @@ class CallEntry:
         given = self._given(arguments)
         return {name: placed_owner(each) if name in _OWNERS else each for name, each in given.items()}
 
+    def call_in(
+        self, environment: Environment, arguments: Mapping[str, object]
+    ) -> "function_calls.FunctionCall":
+        """The call as policies see it.
+
+        Args:
+            environment: The environment of the call.
+            arguments: The local variables at the beginning of the function.
+        """
+        function = self._function()
+        assert function is not None  # it is running
+        return function_calls.FunctionCall(
+            function=function,
+            arguments=MappingProxyType(self._given(arguments)),
+            execution_ref=environment.execution_ref,
+            parent=environment.function_call,
+        )
+
+    def body_of(self, call: "function_calls.FunctionCall") -> Callable[[], Any]:
+        """The function with the arguments of a call that policies are around, without going through them."""
+        function = self._bind_call(call, InnerCall(self._return_check))
+        by_position, by_keyword = function_calls.passed(call)
+        return lambda: function(*by_position, **by_keyword)
+
     def _given(self, arguments: Mapping[str, object]) -> dict[str, object]:
         return {name: arguments[name] for name in self._parameters if name in arguments}
 
@@ -575,6 +630,8 @@ class _Returning:
     """
 
     __slots__ = ("_return_check",)
+
+    around: "_Around | None" = None
 
     def __init__(self, return_check: ReturnCheck | None) -> None:
         self._return_check = return_check
@@ -643,13 +700,16 @@ class _ObservedCall(_CallScope):
         return_check: Validates the returned value; None for no check.
     """
 
-    __slots__ = ("_node", "_observed", "_outputs", "_place")
+    __slots__ = ("_node", "_observed", "_outputs", "_place", "around")
 
     def __init__(
         self, entry: CallEntry, arguments: Mapping[str, object], return_check: ReturnCheck | None
     ) -> None:
         super().__init__(return_check)
         self._outputs: Mapping[str, object] | None = None
+        environment = ENVIRONMENT.get()
+        policies = () if environment is None else environment.policies.overriding["around_function"]
+        self.around = _Around(entry, arguments, self, policies) if policies else None
         inputs = partial(entry.inputs, arguments)
         self._observed = observed("function", entry.name, source=entry.source, inputs=inputs)
         place_inputs = partial(entry.place_inputs, arguments)
@@ -666,6 +726,7 @@ class _ObservedCall(_CallScope):
             self._place.__exit__(exc_type, exc, traceback)
         finally:
             self._leave_scope()
+            self.around = None  # it refers to this object
             _report_end(self._node, self._outputs, exc)
             self._observed.__exit__(exc_type, exc, traceback)
             fold_frames(exc)  # at last: a context manager restores the traceback that it was given
@@ -673,6 +734,73 @@ class _ObservedCall(_CallScope):
     def concluded(self, value: Result) -> Result:
         self._outputs = {"return": value}
         return value
+
+
+class _Around:
+    """The way of one call through the policies around it; see `natural.transform.AroundCall`.
+
+    Args:
+        entry: The entry of the call.
+        arguments: Its arguments, among other variables.
+        scope: Its scope.
+        policies: The policies that override `around_function`, outermost first.
+    """
+
+    __slots__ = ("_arguments", "_entry", "_policies", "_scope")
+
+    def __init__(
+        self,
+        entry: CallEntry,
+        arguments: Mapping[str, object],
+        scope: _Returning,
+        policies: Sequence[Policy],
+    ) -> None:
+        self._entry = entry
+        self._arguments = arguments
+        self._scope = scope
+        self._policies = policies
+
+    async def call(self) -> object:
+        """Make the call of an `async def` function."""
+        return await self._ask(self._run)
+
+    def call_from_sync(self) -> object:
+        """Make the call of a `def` function, whose body runs in a worker thread of the policies' loop."""
+        return run_from_sync(self._ask, self._run_in_thread)
+
+    async def _ask(self, run: "function_calls.Run") -> object:
+        environment = get_environment()
+        call = self._entry.call_in(environment, self._arguments)
+        fold = function_calls.FunctionFold(self._policies, run, self._scope.returned)
+        with using_environment(environment.within_call(call)):
+            return self._scope.concluded(await fold.ask(0, call))
+
+    async def _run(self, call: "function_calls.FunctionCall") -> object:
+        with using_environment(get_environment().within_call(call)):
+            return await self._entry.body_of(call)()
+
+    async def _run_in_thread(self, call: "function_calls.FunctionCall") -> object:
+        with using_environment(get_environment().within_call(call)):
+            # Its caller's thread waits, so there are no more threads than calls: a shared limit could hang.
+            return await call_in_thread(self._entry.body_of(call), limiter=CapacityLimiter(1))
+
+
+class InnerCall(_Returning):
+    """The body of one call that policies are around: both its entry and its scope."""
+
+    __slots__ = ()
+
+    is_watched: bool = False
+
+    def __call__(self, arguments: Mapping[str, object] | None) -> "InnerCall":
+        """Return it: there is one for each call."""
+        return self
+
+    def __enter__(self) -> "InnerCall":
+        return self
+
+    def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
+        fold_frames(exc)
 
 
 class GeneratorScope(_Returning):

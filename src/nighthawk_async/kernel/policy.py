@@ -23,6 +23,7 @@ from enum import IntEnum
 from functools import cached_property
 from inspect import iscoroutine, iscoroutinefunction
 from typing import (
+    TYPE_CHECKING,
     Any,
     ClassVar,
     Literal,
@@ -45,6 +46,9 @@ from .context import StepContext, StepExecutor
 from .fold import Events, ModelCall, OpenRequest, StepEnd, StepProceed, ToolCallProceed
 from .short_forms import complete
 from .step import ExecuteAttempt, Step, Verify
+
+if TYPE_CHECKING:
+    from .function_calls import FunctionCall, FunctionProceed
 
 _Unfilled: TypeAlias = tuple[object, Any, int]  # a dictionary or list, its empty copy, its depth
 
@@ -126,6 +130,7 @@ Result = TypeVar("Result")
 PolicyMethod: TypeAlias = Literal[
     "around_attempts",
     "around_commit",
+    "around_function",
     "around_request",
     "around_step",
     "around_tool_call",
@@ -222,6 +227,23 @@ class Policy:
         cls.overridden = frozenset(overridden)
 
     # Methods for a program's own policies.
+
+    async def around_function(self, call: "FunctionCall", proceed: "FunctionProceed") -> Any:
+        """Make a call of a natural function. Policies are around no generator, only around its steps.
+
+        Args:
+            call: The call.
+            proceed: Makes it: `await proceed()`, or `await proceed(call.changed(arguments={…}))`, once.
+
+        Returns:
+            The value of the call: what `proceed` gave, or a value of the policy's own, which is validated as
+            that of a `return` statement.
+
+        Raises:
+            HookError: `proceed` or the returned value was used wrongly.
+            Exception: Any other error reaches the caller.
+        """
+        return await proceed()
 
     async def around_step(self, step: Step, proceed: StepProceed) -> StepEnd:
         """Execute an admitted step.

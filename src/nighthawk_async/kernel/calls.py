@@ -48,7 +48,7 @@ from ..observation import NodeWriter, find_node_writer, observed, using_node_wri
 from ..parallel import is_async_callable
 from ..parallel.decided_limits import note_end
 from ..parallel.outcomes import state_after
-from ..parallel.task_current import find_positions, using_positions
+from ..parallel.task_current import find_positions, share_positions, using_positions
 from ..parallel.task_node import Positions
 from ..ports import Model
 from ..prompt.objects import readable_fields
@@ -766,7 +766,11 @@ class _Around:
 
     def call_from_sync(self) -> object:
         """Make the call of a `def` function, whose body runs in a worker thread of the policies' loop."""
-        return run_from_sync(self._ask, self._run_in_thread)
+        return run_from_sync(self._ask_for_thread)
+
+    async def _ask_for_thread(self) -> object:
+        share_positions()
+        return await self._ask(self._run_in_thread)
 
     async def _ask(self, run: "function_calls.Run") -> object:
         environment = get_environment()
@@ -780,9 +784,15 @@ class _Around:
             return await self._entry.body_of(call)()
 
     async def _run_in_thread(self, call: "function_calls.FunctionCall") -> object:
+        body = self._entry.body_of(call)
+
+        def run_body() -> object:
+            share_positions()
+            return body()
+
         with using_environment(get_environment().within_call(call)):
             # Its caller's thread waits, so there are no more threads than calls: a shared limit could hang.
-            return await call_in_thread(self._entry.body_of(call), limiter=CapacityLimiter(1))
+            return await call_in_thread(run_body, limiter=CapacityLimiter(1))
 
 
 class InnerCall(_Returning):

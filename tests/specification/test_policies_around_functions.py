@@ -174,6 +174,28 @@ def test_a_policy_is_around_synchronous_functions_of_a_script() -> None:
     assert log.pages == ["into quote_sync", "quote_sync: 98"]
 
 
+@pytest.mark.parametrize("sync_backend", ["asyncio", "trio"])
+@pytest.mark.parametrize("ending", [SystemExit(3), KeyboardInterrupt(), ValueError("no")])
+def test_whatever_ends_a_function_of_a_script_ends_it_alone(sync_backend: Any, ending: BaseException) -> None:
+    log = Log()
+
+    @nh.natural_function
+    def end(ends: bool) -> int:
+        """natural
+        Look.
+        """
+        if ends:
+            raise ending
+        return 4
+
+    with nh.run(passing(), policies=log, sync_backend=sync_backend):
+        with pytest.raises(type(ending)) as raised:
+            end(True)
+        assert raised.value is ending
+        assert end(False) == 4
+    assert log.pages[1] == f"end: {type(ending).__name__}"
+
+
 async def test_methods_class_methods_and_static_methods() -> None:
     log, shop = Log(), Shop()
     async with nh.run(passing(), policies=log):

@@ -766,11 +766,20 @@ class _Around:
 
     def call_from_sync(self) -> object:
         """Make the call of a `def` function, whose body runs in a worker thread of the policies' loop."""
-        return run_from_sync(self._ask_for_thread)
+        value, ending = run_from_sync(self._ask_for_thread)
+        if ending is None:
+            return value
+        try:
+            raise ending
+        finally:
+            del ending  # so that the error and this frame do not hold each other
 
-    async def _ask_for_thread(self) -> object:
+    async def _ask_for_thread(self) -> tuple[object, BaseException | None]:
         share_positions()
-        return await self._ask(self._run_in_thread)
+        try:
+            return await self._ask(self._run_in_thread), None
+        except (KeyboardInterrupt, SystemExit) as ending:  # raised here, it would end the event loop
+            return None, ending
 
     async def _ask(self, run: "function_calls.Run") -> object:
         environment = get_environment()

@@ -19,7 +19,7 @@ from .kernel.calls import CallEntry, InnerCall
 from .kernel.declared_types import ReturnCheck
 from .kernel.environment import get_step_executor
 from .kernel.policy import Listener, Policy
-from .kernel.prepare import NaturalSite, step_id_of
+from .kernel.prepare import NaturalSite
 from .kernel.run_step import run_step, run_step_from_sync
 from .kernel.tools import ToolSource
 from .lazy_exports import LazyModule
@@ -94,7 +94,7 @@ def _placed_from_thread(function: Callable[..., Any], placement: Placement) -> C
 
 
 if TYPE_CHECKING:
-    from .kernel.function_calls import FunctionCall
+    from .kernel import around_calls, function_calls
     from .policies.arguments import PolicyArguments
     from .policies.budgets.budget import Budget
     from .policies.budgets.terms import BudgetLimits
@@ -103,6 +103,7 @@ if TYPE_CHECKING:
     from .skills import skill as skill_types
 else:
     Budget = BudgetLimits = PolicyArguments = Scope = Verify = object
+    around_calls = LazyModule("nighthawk_async.kernel.around_calls")  # few programs have policies around them
     skill_types = LazyModule("nighthawk_async.skills.skill")  # few functions have skills
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -350,11 +351,13 @@ def _bound(
     )
     bound = transformed.bind(function, run_step=run_step, call_entry=call_entry)
 
-    def bind_call(call: "FunctionCall", entry: InnerCall) -> FunctionType:
-        noting = _noting_commits(run_step, transformed.blocks, call)
-        return transformed.bind(function, run_step=noting, call_entry=entry)
+    def bind_call(call: "function_calls.FunctionCall") -> FunctionType:
+        noting = around_calls.noting_commits(run_step, transformed.blocks, call)
+        return transformed.bind(function, run_step=noting, call_entry=InnerCall(return_check))
 
-    call_entry.attach(bound, bind_call)
+    call_entry.make_around = lambda policies, scope, arguments: around_calls.AroundCall(
+        bound, bind_call, policies, scope, arguments
+    )
     if function.__qualname__.endswith(f"<locals>.{function.__name__}"):
         captured[function.__name__] = bound  # the future value of the name, where it has no value yet
     if options.policies or options.on_partial or options.make_scope:
@@ -439,23 +442,6 @@ def _run_step(
     if blocks[0].is_async:
         return lambda index, python_locals, literal: run(blocks[index], site, python_locals, literal)
     return lambda index, python_locals, literal: run_sync(blocks[index], site, python_locals, literal)
-
-
-def _noting_commits(run_step: RunStep, blocks: Sequence[NaturalBlock], call: "FunctionCall") -> RunStep:
-    """Let a call note what its blocks commit."""
-    run: Callable[..., Any] = run_step
-
-    def noted(index: int, result: StepResult) -> StepResult:
-        call.note_commit(step_id_of(blocks[index]), result.bindings)
-        return result
-
-    async def run_noted(index: int, *arguments: Any) -> StepResult:
-        return noted(index, await run(index, *arguments))
-
-    def run_noted_sync(index: int, *arguments: Any) -> StepResult:
-        return noted(index, run(index, *arguments))
-
-    return run_noted if blocks[0].is_async else run_noted_sync
 
 
 def step_runners(make_scope: "Callable[[], Scope] | None") -> tuple[RunBlock, RunBlockFromSync]:

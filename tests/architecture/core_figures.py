@@ -56,9 +56,9 @@ BOUNDS: Mapping[str, int] = {
     "cast(": 520,
     "partials of methods of policies": 1,
     "modules in eager reach": 153,  # three more: the fold of policies, commits in it, short forms of methods
-    "lines of code in eager reach": 27_406,  # more by arguments handed on, `kernel.features`, the folds
-    "modules in reach": 274,  # one more: calls of functions
-    "lines of code in reach": 45_444,
+    "lines of code in eager reach": 27_330,  # more by arguments handed on, `kernel.features`, the folds
+    "modules in reach": 275,  # two more: calls of functions, and those that policies are around
+    "lines of code in reach": 45_453,
     "files of a scripted step": 59,
     "changes of file of a scripted step": 276,
     "files of a step over HTTP": 83,

@@ -33,14 +33,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from contextvars import Token
 from functools import partial, wraps
-from types import CoroutineType, FunctionType, MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast
-from weakref import ref
-
-from anyio import CapacityLimiter
+from types import CoroutineType, FunctionType, TracebackType
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from ..journal_ports import RunJournal, StepInputs
-from ..lazy_exports import LazyModule
 from ..natural.blocks import NaturalBlock, RenderedText
 from ..natural.program import root_name
 from ..natural.transform import parameter_names
@@ -48,11 +44,10 @@ from ..observation import NodeWriter, find_node_writer, observed, using_node_wri
 from ..parallel import is_async_callable
 from ..parallel.decided_limits import note_end
 from ..parallel.outcomes import state_after
-from ..parallel.task_current import find_positions, share_positions, using_positions
+from ..parallel.task_current import find_positions, using_positions
 from ..parallel.task_node import Positions
 from ..ports import Model
 from ..prompt.objects import readable_fields
-from ..threads import call_in_thread
 from ..types.model import ModelRequest
 from ..types.unset import UNSET, unset
 from ..values.canonical_containers import AddressedText
@@ -64,20 +59,11 @@ from .assignment import ArgumentCheck
 from .commands import is_awaitable
 from .context import StepContext
 from .declared_types import ReturnCheck, promised_type, static_attribute
-from .environment import (
-    ENVIRONMENT,
-    Environment,
-    find_journal,
-    get_environment,
-    run_from_sync,
-    using_environment,
-)
+from .environment import ENVIRONMENT, Environment, find_journal
 from .policy import Policy
 
 if TYPE_CHECKING:
-    from . import function_calls
-else:
-    function_calls = LazyModule(f"{__package__}.function_calls")  # few programs have policies around them
+    from .around_calls import AroundCall, MakeAround
 
 _CHOSEN = 0
 """The number of the blocks that are chosen at run time."""
@@ -491,9 +477,6 @@ def _wrap(function: Callable[..., Any], fresh: Callable[[], EachCall], subject: 
 _OWNERS = ("self", "cls")
 """Parameters that callers of a method do not pass."""
 
-BindCall: TypeAlias = "Callable[[function_calls.FunctionCall, InnerCall], FunctionType]"
-"""Binds the code of a function for one call that policies are around, and has the call note its commits."""
-
 
 class CallEntry:
     """Makes the scopes of the calls of one function; see `natural.transform.CallEntry`.
@@ -504,16 +487,18 @@ class CallEntry:
             scope would stay open while the generator is suspended.
         return_check: Validates the returned value; None for no check.
         argument_check: Validates the arguments of calls by models.
+
+    Attributes:
+        make_around: Makes the way of a call through the policies around it; set once the function is there.
     """
 
     __slots__ = (
-        "_bind_call",
-        "_function",
         "_is_generator",
         "_parameters",
         "_return_check",
         "_unobserved_generator",
         "argument_check",
+        "make_around",
         "name",
         "source",
     )
@@ -527,6 +512,7 @@ class CallEntry:
         argument_check: ArgumentCheck,
     ) -> None:
         self.argument_check = argument_check
+        self.make_around: MakeAround | None = None
         code = function.__code__
         self._parameters = parameter_names(code)
         self._is_generator = is_generator
@@ -534,11 +520,6 @@ class CallEntry:
         self._unobserved_generator = GeneratorScope(None, return_check)
         self.name = function.__qualname__
         self.source = f"{function.__module__}:{code.co_firstlineno}"
-
-    def attach(self, function: FunctionType, bind_call: BindCall) -> None:
-        """Set the natural function, and what makes it callable inside of policies."""
-        self._function = ref(function)  # it refers to this object, and is alive while it is called
-        self._bind_call = bind_call
 
     @property
     def return_type(self) -> object:
@@ -550,11 +531,8 @@ class CallEntry:
     def is_watched(self) -> bool:
         """Whether observers, a journal or policies want the arguments."""
         environment = ENVIRONMENT.get()
-        if environment is not None and (
-            environment.journal is not None or environment.policies.overriding["around_function"]
-        ):
-            return True
-        return find_node_writer() is not None
+        has_journal = environment is not None and environment.journal is not None
+        return has_journal or find_node_writer() is not None or bool(_policies_around(environment))
 
     def __call__(self, arguments: Mapping[str, object] | None) -> "_CallScope | GeneratorScope":
         """Make the scope of one call.
@@ -586,29 +564,18 @@ class CallEntry:
         given = self._given(arguments)
         return {name: placed_owner(each) if name in _OWNERS else each for name, each in given.items()}
 
-    def call_in(
-        self, environment: Environment, arguments: Mapping[str, object]
-    ) -> "function_calls.FunctionCall":
-        """The call as policies see it.
+    def around(self, scope: "_ObservedCall", arguments: Mapping[str, object]) -> "AroundCall | None":
+        """The way of a call through the policies around it; None for none.
 
         Args:
-            environment: The environment of the call.
+            scope: The scope of the call.
             arguments: The local variables at the beginning of the function.
         """
-        function = self._function()
-        assert function is not None  # it is running
-        return function_calls.FunctionCall(
-            function=function,
-            arguments=MappingProxyType(self._given(arguments)),
-            execution_ref=environment.execution_ref,
-            parent=environment.function_call,
-        )
-
-    def body_of(self, call: "function_calls.FunctionCall") -> Callable[[], Any]:
-        """The function with the arguments of a call that policies are around, without going through them."""
-        function = self._bind_call(call, InnerCall(self._return_check))
-        by_position, by_keyword = function_calls.passed(call)
-        return lambda: function(*by_position, **by_keyword)
+        policies = _policies_around(ENVIRONMENT.get())
+        if not policies:
+            return None
+        assert self.make_around is not None  # the function is running
+        return self.make_around(policies, scope, self._given(arguments))
 
     def _given(self, arguments: Mapping[str, object]) -> dict[str, object]:
         return {name: arguments[name] for name in self._parameters if name in arguments}
@@ -622,6 +589,11 @@ class CallEntry:
         return GeneratorScope(node, self._return_check)
 
 
+def _policies_around(environment: Environment | None) -> Sequence[Policy]:
+    """The policies that are around calls of functions."""
+    return () if environment is None else environment.policies.overriding["around_function"]
+
+
 class _Returning:
     """Validates the value that a call returns.
 
@@ -631,7 +603,7 @@ class _Returning:
 
     __slots__ = ("_return_check",)
 
-    around: "_Around | None" = None
+    around: "AroundCall | None" = None
 
     def __init__(self, return_check: ReturnCheck | None) -> None:
         self._return_check = return_check
@@ -707,9 +679,7 @@ class _ObservedCall(_CallScope):
     ) -> None:
         super().__init__(return_check)
         self._outputs: Mapping[str, object] | None = None
-        environment = ENVIRONMENT.get()
-        policies = () if environment is None else environment.policies.overriding["around_function"]
-        self.around = _Around(entry, arguments, self, policies) if policies else None
+        self.around = entry.around(self, arguments)
         inputs = partial(entry.inputs, arguments)
         self._observed = observed("function", entry.name, source=entry.source, inputs=inputs)
         place_inputs = partial(entry.place_inputs, arguments)
@@ -734,74 +704,6 @@ class _ObservedCall(_CallScope):
     def concluded(self, value: Result) -> Result:
         self._outputs = {"return": value}
         return value
-
-
-class _Around:
-    """The way of one call through the policies around it; see `natural.transform.AroundCall`.
-
-    Args:
-        entry: The entry of the call.
-        arguments: Its arguments, among other variables.
-        scope: Its scope.
-        policies: The policies that override `around_function`, outermost first.
-    """
-
-    __slots__ = ("_arguments", "_entry", "_policies", "_scope")
-
-    def __init__(
-        self,
-        entry: CallEntry,
-        arguments: Mapping[str, object],
-        scope: _Returning,
-        policies: Sequence[Policy],
-    ) -> None:
-        self._entry = entry
-        self._arguments = arguments
-        self._scope = scope
-        self._policies = policies
-
-    async def call(self) -> object:
-        """Make the call of an `async def` function."""
-        return await self._ask(self._run)
-
-    def call_from_sync(self) -> object:
-        """Make the call of a `def` function, whose body runs in a worker thread of the policies' loop."""
-        value, ending = run_from_sync(self._ask_for_thread)
-        if ending is None:
-            return value
-        try:
-            raise ending
-        finally:
-            del ending  # so that the error and this frame do not hold each other
-
-    async def _ask_for_thread(self) -> tuple[object, BaseException | None]:
-        share_positions()
-        try:
-            return await self._ask(self._run_in_thread), None
-        except (KeyboardInterrupt, SystemExit) as ending:  # raised here, it would end the event loop
-            return None, ending
-
-    async def _ask(self, run: "function_calls.Run") -> object:
-        environment = get_environment()
-        call = self._entry.call_in(environment, self._arguments)
-        fold = function_calls.FunctionFold(self._policies, run, self._scope.returned)
-        with using_environment(environment.within_call(call)):
-            return self._scope.concluded(await fold.ask(0, call))
-
-    async def _run(self, call: "function_calls.FunctionCall") -> object:
-        with using_environment(get_environment().within_call(call)):
-            return await self._entry.body_of(call)()
-
-    async def _run_in_thread(self, call: "function_calls.FunctionCall") -> object:
-        body = self._entry.body_of(call)
-
-        def run_body() -> object:
-            share_positions()
-            return body()
-
-        with using_environment(get_environment().within_call(call)):
-            # Its caller's thread waits, so there are no more threads than calls: a shared limit could hang.
-            return await call_in_thread(run_body, limiter=CapacityLimiter(1))
 
 
 class InnerCall(_Returning):

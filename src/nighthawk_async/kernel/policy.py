@@ -37,6 +37,7 @@ from typing import (
 )
 
 from ..errors import HookError, NighthawkError
+from ..lazy_exports import LazyModule
 from ..natural.blocks import NaturalBlock
 from ..types.messages import ToolCall, ToolResult
 from .commands import CallGuard, CommandGuard
@@ -48,7 +49,9 @@ from .short_forms import complete
 from .step import ExecuteAttempt, Step, Verify
 
 if TYPE_CHECKING:
-    from .function_calls import FunctionCall, FunctionProceed
+    from . import function_calls
+else:
+    function_calls = LazyModule(f"{__package__}.function_calls")  # few programs have policies around them
 
 _Unfilled: TypeAlias = tuple[object, Any, int]  # a dictionary or list, its empty copy, its depth
 
@@ -228,7 +231,9 @@ class Policy:
 
     # Methods for a program's own policies.
 
-    async def around_function(self, call: "FunctionCall", proceed: "FunctionProceed") -> Any:
+    async def around_function(
+        self, call: "function_calls.FunctionCall", proceed: "function_calls.FunctionProceed"
+    ) -> Any:
         """Make a call of a natural function. Policies are around no generator, only around its steps.
 
         Args:

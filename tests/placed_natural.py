@@ -55,6 +55,15 @@ async def process_of_decorated(number: int) -> int:
     return process
 
 
+class Negated(nh.Policy):
+    """Negates what each function returns."""
+
+    async def around_function(
+        self, call: nh.policies.FunctionCall, proceed: nh.policies.FunctionProceed
+    ) -> object:
+        return -await proceed()
+
+
 class Holder:
     """An object with a method that cannot cross."""
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 from .errors import NaturalParseError, NighthawkError
 from .executors.choice import ExecutorChoice, FunctionExecutor, checked_model_id
 from .kernel.assignment import ArgumentCheck, captured_names
-from .kernel.calls import CallEntry
+from .kernel.calls import CallEntry, InnerCall
 from .kernel.declared_types import ReturnCheck
 from .kernel.environment import get_step_executor
 from .kernel.policy import Listener, Policy
@@ -25,7 +25,12 @@ from .kernel.tools import ToolSource
 from .lazy_exports import LazyModule
 from .natural.blocks import NaturalBlock
 from .natural.scope import NestedBlock
-from .natural.transform import StepResult, TransformedFunction, copy_attributes, transform_function
+from .natural.transform import (
+    StepResult,
+    TransformedFunction,
+    copy_attributes,
+    transform_function,
+)
 from .natural.tree import SCOPE_NAME
 from .parallel import under_thread_deadlines
 from .parallel.event_loop import is_loop_thread, is_worker_thread
@@ -89,6 +94,7 @@ def _placed_from_thread(function: Callable[..., Any], placement: Placement) -> C
 
 
 if TYPE_CHECKING:
+    from .kernel import around_calls, function_calls
     from .policies.arguments import PolicyArguments
     from .policies.budgets.budget import Budget
     from .policies.budgets.terms import BudgetLimits
@@ -97,6 +103,7 @@ if TYPE_CHECKING:
     from .skills import skill as skill_types
 else:
     Budget = BudgetLimits = PolicyArguments = Scope = Verify = object
+    around_calls = LazyModule("nighthawk_async.kernel.around_calls")  # few programs have policies around them
     skill_types = LazyModule("nighthawk_async.skills.skill")  # few functions have skills
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -335,15 +342,21 @@ def _bound(
         return_check=return_check,
         on_partial=options.on_partial,
     )
-    bound = transformed.bind(
+    run_step = _run_step(transformed, site, options.make_scope)
+    call_entry = CallEntry(
         function,
-        run_step=_run_step(transformed, site, options.make_scope),
-        call_entry=CallEntry(
-            function,
-            is_generator=is_generator,
-            return_check=return_check,
-            argument_check=ArgumentCheck(function, annotations=annotations, captured=site.captured),
-        ),
+        is_generator=is_generator,
+        return_check=return_check,
+        argument_check=ArgumentCheck(function, annotations=annotations, captured=site.captured),
+    )
+    bound = transformed.bind(function, run_step=run_step, call_entry=call_entry)
+
+    def bind_call(call: "function_calls.FunctionCall") -> FunctionType:
+        noting = around_calls.noting_commits(run_step, transformed.blocks, call)
+        return transformed.bind(function, run_step=noting, call_entry=InnerCall(return_check))
+
+    call_entry.make_around = lambda policies, scope, arguments: around_calls.AroundCall(
+        bound, bind_call, policies, scope, arguments
     )
     if function.__qualname__.endswith(f"<locals>.{function.__name__}"):
         captured[function.__name__] = bound  # the future value of the name, where it has no value yet

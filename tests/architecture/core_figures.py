@@ -48,7 +48,7 @@ ROOTS = ("functions", "runs", "executors.agent", "models.http_model")
 """Modules that a program needs which runs natural functions with a model behind HTTP."""
 
 BOUNDS: Mapping[str, int] = {
-    "methods of a policy": 15,
+    "methods of a policy": 16,  # one more: around whole functions
     "context variables": 10,  # each with its reason beside it
     "features": 19,  # values that rooms above the kernel have it carry in one of these variables
     "imports inside functions": 121,
@@ -56,9 +56,9 @@ BOUNDS: Mapping[str, int] = {
     "cast(": 520,
     "partials of methods of policies": 1,
     "modules in eager reach": 153,  # three more: the fold of policies, commits in it, short forms of methods
-    "lines of code in eager reach": 27_269,  # more by arguments handed on, `kernel.features`, the fold
-    "modules in reach": 273,
-    "lines of code in reach": 45_170,
+    "lines of code in eager reach": 27_330,  # more by arguments handed on, `kernel.features`, the folds
+    "modules in reach": 275,  # two more: calls of functions, and those that policies are around
+    "lines of code in reach": 45_453,
     "files of a scripted step": 59,
     "changes of file of a scripted step": 276,
     "files of a step over HTTP": 83,

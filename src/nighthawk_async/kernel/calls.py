@@ -29,12 +29,12 @@ import logging
 import re
 import sys
 import types
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from contextvars import Token
 from functools import partial, wraps
 from types import CoroutineType, FunctionType, TracebackType
-from typing import Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from ..journal_ports import RunJournal, StepInputs
 from ..natural.blocks import NaturalBlock, RenderedText
@@ -60,6 +60,10 @@ from .commands import is_awaitable
 from .context import StepContext
 from .declared_types import ReturnCheck, promised_type, static_attribute
 from .environment import ENVIRONMENT, Environment, find_journal
+from .policy import Policy
+
+if TYPE_CHECKING:
+    from .around_calls import AroundCall, MakeAround
 
 _CHOSEN = 0
 """The number of the blocks that are chosen at run time."""
@@ -483,6 +487,9 @@ class CallEntry:
             scope would stay open while the generator is suspended.
         return_check: Validates the returned value; None for no check.
         argument_check: Validates the arguments of calls by models.
+
+    Attributes:
+        make_around: Makes the way of a call through the policies around it; set once the function is there.
     """
 
     __slots__ = (
@@ -491,6 +498,7 @@ class CallEntry:
         "_return_check",
         "_unobserved_generator",
         "argument_check",
+        "make_around",
         "name",
         "source",
     )
@@ -504,6 +512,7 @@ class CallEntry:
         argument_check: ArgumentCheck,
     ) -> None:
         self.argument_check = argument_check
+        self.make_around: MakeAround | None = None
         code = function.__code__
         self._parameters = parameter_names(code)
         self._is_generator = is_generator
@@ -520,10 +529,10 @@ class CallEntry:
 
     @property
     def is_watched(self) -> bool:
-        """Whether observers or a journal want the arguments."""
+        """Whether observers, a journal or policies want the arguments."""
         environment = ENVIRONMENT.get()
         has_journal = environment is not None and environment.journal is not None
-        return has_journal or find_node_writer() is not None
+        return has_journal or find_node_writer() is not None or bool(_policies_around(environment))
 
     def __call__(self, arguments: Mapping[str, object] | None) -> "_CallScope | GeneratorScope":
         """Make the scope of one call.
@@ -555,6 +564,19 @@ class CallEntry:
         given = self._given(arguments)
         return {name: placed_owner(each) if name in _OWNERS else each for name, each in given.items()}
 
+    def around(self, scope: "_ObservedCall", arguments: Mapping[str, object]) -> "AroundCall | None":
+        """The way of a call through the policies around it; None for none.
+
+        Args:
+            scope: The scope of the call.
+            arguments: The local variables at the beginning of the function.
+        """
+        policies = _policies_around(ENVIRONMENT.get())
+        if not policies:
+            return None
+        assert self.make_around is not None  # the function is running
+        return self.make_around(policies, scope, self._given(arguments))
+
     def _given(self, arguments: Mapping[str, object]) -> dict[str, object]:
         return {name: arguments[name] for name in self._parameters if name in arguments}
 
@@ -567,6 +589,11 @@ class CallEntry:
         return GeneratorScope(node, self._return_check)
 
 
+def _policies_around(environment: Environment | None) -> Sequence[Policy]:
+    """The policies that are around calls of functions."""
+    return () if environment is None else environment.policies.overriding["around_function"]
+
+
 class _Returning:
     """Validates the value that a call returns.
 
@@ -575,6 +602,8 @@ class _Returning:
     """
 
     __slots__ = ("_return_check",)
+
+    around: "AroundCall | None" = None
 
     def __init__(self, return_check: ReturnCheck | None) -> None:
         self._return_check = return_check
@@ -643,13 +672,14 @@ class _ObservedCall(_CallScope):
         return_check: Validates the returned value; None for no check.
     """
 
-    __slots__ = ("_node", "_observed", "_outputs", "_place")
+    __slots__ = ("_node", "_observed", "_outputs", "_place", "around")
 
     def __init__(
         self, entry: CallEntry, arguments: Mapping[str, object], return_check: ReturnCheck | None
     ) -> None:
         super().__init__(return_check)
         self._outputs: Mapping[str, object] | None = None
+        self.around = entry.around(self, arguments)
         inputs = partial(entry.inputs, arguments)
         self._observed = observed("function", entry.name, source=entry.source, inputs=inputs)
         place_inputs = partial(entry.place_inputs, arguments)
@@ -666,6 +696,7 @@ class _ObservedCall(_CallScope):
             self._place.__exit__(exc_type, exc, traceback)
         finally:
             self._leave_scope()
+            self.around = None  # it refers to this object
             _report_end(self._node, self._outputs, exc)
             self._observed.__exit__(exc_type, exc, traceback)
             fold_frames(exc)  # at last: a context manager restores the traceback that it was given
@@ -673,6 +704,24 @@ class _ObservedCall(_CallScope):
     def concluded(self, value: Result) -> Result:
         self._outputs = {"return": value}
         return value
+
+
+class InnerCall(_Returning):
+    """The body of one call that policies are around: both its entry and its scope."""
+
+    __slots__ = ()
+
+    is_watched: bool = False
+
+    def __call__(self, arguments: Mapping[str, object] | None) -> "InnerCall":
+        """Return it: there is one for each call."""
+        return self
+
+    def __enter__(self) -> "InnerCall":
+        return self
+
+    def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
+        fold_frames(exc)
 
 
 class GeneratorScope(_Returning):

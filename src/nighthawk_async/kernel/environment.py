@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
 from types import FrameType, MappingProxyType, TracebackType
-from typing import Any, Literal, TypeAlias, TypeVar, TypeVarTuple, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, TypeVarTuple, cast, overload
 
 from anyio import from_thread
 
@@ -42,6 +42,9 @@ from .step import Step
 from .tools import GLOBAL_TOOLS, ToolScope
 from .usage_meter import Past, UsageMeter
 
+if TYPE_CHECKING:
+    from .function_calls import FunctionCall
+
 
 @quick_init
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -67,6 +70,7 @@ class Environment:
         skills: The skills of the scope by name; None for none.
         active_skills: The skills that are active in the step; None for none.
         past: The past that steps begin with; None for none. Steps within steps have none of it.
+        function_call: The innermost call of a function that policies are around; None for none.
     """
 
     execution_ref: ExecutionRef
@@ -87,10 +91,15 @@ class Environment:
     skills: Mapping[str, ScopedSkill] | None = None
     active_skills: ActiveSkills | None = None
     past: Past | None = None
+    function_call: "FunctionCall | None" = None
 
     def of_call(self) -> "Environment":
         """The environment of a call in this one, which may have tools of its own."""
         return self._changed(tool_scope=ToolScope(self.tool_scope))
+
+    def within_call(self, call: "FunctionCall") -> "Environment":
+        """The environment of what happens in a call that policies are around."""
+        return self._changed(function_call=call)
 
     def of_step(self, step: Step, address: str, tracing: Tracing | None) -> "Environment":
         """The environment of a step in this one.

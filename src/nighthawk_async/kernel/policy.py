@@ -23,6 +23,7 @@ from enum import IntEnum
 from functools import cached_property
 from inspect import iscoroutine, iscoroutinefunction
 from typing import (
+    TYPE_CHECKING,
     Any,
     ClassVar,
     Literal,
@@ -36,6 +37,7 @@ from typing import (
 )
 
 from ..errors import HookError, NighthawkError
+from ..lazy_exports import LazyModule
 from ..natural.blocks import NaturalBlock
 from ..types.messages import ToolCall, ToolResult
 from .commands import CallGuard, CommandGuard
@@ -45,6 +47,11 @@ from .context import StepContext, StepExecutor
 from .fold import Events, ModelCall, OpenRequest, StepEnd, StepProceed, ToolCallProceed
 from .short_forms import complete
 from .step import ExecuteAttempt, Step, Verify
+
+if TYPE_CHECKING:
+    from . import function_calls
+else:
+    function_calls = LazyModule(f"{__package__}.function_calls")  # few programs have policies around them
 
 _Unfilled: TypeAlias = tuple[object, Any, int]  # a dictionary or list, its empty copy, its depth
 
@@ -126,6 +133,7 @@ Result = TypeVar("Result")
 PolicyMethod: TypeAlias = Literal[
     "around_attempts",
     "around_commit",
+    "around_function",
     "around_request",
     "around_step",
     "around_tool_call",
@@ -222,6 +230,25 @@ class Policy:
         cls.overridden = frozenset(overridden)
 
     # Methods for a program's own policies.
+
+    async def around_function(
+        self, call: "function_calls.FunctionCall", proceed: "function_calls.FunctionProceed"
+    ) -> Any:
+        """Make a call of a natural function. Policies are around no generator, only around its steps.
+
+        Args:
+            call: The call.
+            proceed: Makes it: `await proceed()`, or `await proceed(call.changed(arguments={…}))`, once.
+
+        Returns:
+            The value of the call: what `proceed` gave, or a value of the policy's own, which is validated as
+            that of a `return` statement.
+
+        Raises:
+            HookError: `proceed` or the returned value was used wrongly.
+            Exception: Any other error reaches the caller.
+        """
+        return await proceed()
 
     async def around_step(self, step: Step, proceed: StepProceed) -> StepEnd:
         """Execute an admitted step.

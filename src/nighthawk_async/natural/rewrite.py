@@ -124,7 +124,8 @@ def rewrite_function(
     if node.returns is not None and not (is_async and is_generator):
         inner.append(end_statement(node.body[-1]))
     if rewriter.literals:
-        inner = [call_statement([*committed_statements(committed, node.body[0]), *inner], node)]
+        inner = [*committed_statements(committed, node.body[0]), *inner]
+        inner = [call_statement(inner, node, is_async=is_async, is_generator=is_generator)]
     new_node = _bare_definition(node, body=[*docstring, *rewriter.declarations, *inner])
     return RewrittenFunction(node=new_node, literals=tuple(rewriter.literals))
 

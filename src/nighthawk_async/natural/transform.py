@@ -67,6 +67,11 @@ class StepResult(Protocol):
 class CallScope(Protocol):
     """Context manager of one call of a function; of a generator, from its first value to its end."""
 
+    @property
+    def around(self) -> "AroundCall | None":
+        """The policies around the call, which then make it; None for none, and not read for a generator."""
+        ...
+
     def returned(
         self, value: object, is_declared: bool = False, owner: object = None, attribute: str = ""
     ) -> object:
@@ -89,19 +94,31 @@ class CallScope(Protocol):
         ...
 
 
+class AroundCall(Protocol):
+    """One call that policies are around. They make it in another function with the same code."""
+
+    async def call(self) -> object:
+        """Make the call of an `async def` function, and return its value."""
+        ...
+
+    def call_from_sync(self) -> object:
+        """Make the call of a `def` function, and return its value."""
+        ...
+
+
 class CallEntry(Protocol):
     """Creates the context managers of a function's calls."""
 
     @property
     def is_watched(self) -> bool:
-        """Whether observers want the arguments."""
+        """Whether observers or policies want the arguments."""
         ...
 
     def __call__(self, arguments: Mapping[str, object] | None) -> AbstractContextManager[CallScope]:
         """Make the context manager of one call.
 
         Args:
-            arguments: The local variables with which the function begins; None when no observer wants them.
+            arguments: The local variables with which the function begins; None when nobody wants them.
         """
         ...
 

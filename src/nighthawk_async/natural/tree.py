@@ -211,17 +211,25 @@ def _interpolated_values(literal: ast.JoinedStr) -> ast.expr:
     return ast.copy_location(ast.Tuple(elts=texts, ctx=ast.Load()), literal)
 
 
-def call_statement(body: list[ast.stmt], origin: ast.stmt) -> ast.stmt:
+def call_statement(body: list[ast.stmt], origin: ast.stmt, *, is_async: bool, is_generator: bool) -> ast.stmt:
     """Wrap the body of a function in the context manager of one call.
+
+    Policies around the call make it themselves, in another function with the same code. None are around a
+    generator, whose caller runs between its values.
 
     Args:
         body: The body, which keeps its own locations.
         origin: The statement whose location the new one gets.
+        is_async: Whether the function is `async def`.
+        is_generator: Whether the function is a generator or an async generator.
     """
     code = f"with {_CALL}({_LOCALS}() if {_CALL}.is_watched else None) as {SCOPE_NAME}: pass"
+    if not is_generator:
+        call = "await {0}.around.call()" if is_async else "{0}.around.call_from_sync()"
+        code = f"{code[:-4]}\n if {SCOPE_NAME}.around: return {call.format(SCOPE_NAME)}"
     (statement,) = with_location(ast.parse(code).body, origin)
     assert isinstance(statement, ast.With)
-    statement.body = body
+    statement.body = body if is_generator else [*statement.body, *body]
     return statement
 
 

@@ -19,6 +19,7 @@ __getattr__, __dir__, __all__ = attach_exports(
             "ToolCallProceed",
             "replayed",
         ),
+        "..kernel.function_calls": ("FunctionCall", "FunctionProceed"),
         "..kernel.policy": ("Policy",),
         "..kernel.step": ("Step",),
         "budgets.budget": ("Budget",),

@@ -3,6 +3,7 @@
 from ..kernel.commit import CommitProceed, StepCommit
 from ..kernel.conclude import StepResult
 from ..kernel.fold import Events, ModelCall, OpenRequest, StepEnd, StepProceed, ToolCallProceed, replayed
+from ..kernel.function_calls import FunctionCall, FunctionProceed
 from ..kernel.policy import Policy
 from ..kernel.step import Step
 from .budgets.budget import Budget
@@ -19,6 +20,8 @@ __all__ = [
     "CommitProceed",
     "ConcurrentMutationWarning",
     "Events",
+    "FunctionCall",
+    "FunctionProceed",
     "ModelCall",
     "MutationReport",
     "OpenRequest",

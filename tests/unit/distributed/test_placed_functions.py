@@ -37,6 +37,15 @@ async def test_each_call_runs_on_the_placement_and_calls_inside_it_where_they_ar
             await placed.process_of(object())  # type: ignore[arg-type]
 
 
+async def test_a_policy_is_around_the_function_once_on_its_worker() -> None:
+    async with placed.workers, nh.run(CallbackExecutor(placed.answer), policies=placed.Negated()):
+        process = -await placed.process_of(1)
+        assert process > 0
+        assert process != os.getpid()
+        assert await anyio.to_thread.run_sync(placed.process_in_thread, 1) == -process
+        assert await placed.process_of_decorated(1) == -process
+
+
 async def test_a_placement_that_is_not_entered_is_told() -> None:
     async with nh.run(CallbackExecutor(placed.answer)):
         with pytest.raises(parallel.PlacementClosedError, match="put `async with` around the calls"):

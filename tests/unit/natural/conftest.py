@@ -44,6 +44,7 @@ class StepScript:
         self.exited = 0
         self.transformed = {}
         self.is_watched = False
+        self.around = None
         self.arguments = []
         self.returned_values = []
 

@@ -310,12 +310,13 @@ async def test_cancelling_a_call_in_its_step_leaves_the_call_scope(load):
         events = []
         class Entry:
             is_watched = False
+            around = None
             def returned(self, value):
                 return value
             @contextlib.contextmanager
             def __call__(self, arguments):
                 try:
-                    yield
+                    yield self
                 finally:
                     events.append("left")
         async def run_step(index, names, text):

@@ -35,6 +35,7 @@ _ON_BOTH = (
     "tests/unit/observe/",
     "tests/unit/policies/",
     "tests/unit/telemetry/",
+    "tests/unit/testing/contracts/",
     "tests/unit/values/",
 )
 """Tests of tasks, cancellation, threads and connections: the event loops differ there."""

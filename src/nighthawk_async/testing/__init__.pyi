@@ -8,6 +8,7 @@ from .cassettes import (
     RecordedExchange,
     cassette,
 )
+from .contracts import Contract, ModelContract
 from .executors import (
     CallbackExecutor,
     ScriptedExecutor,
@@ -33,6 +34,8 @@ __all__ = [
     "CassetteError",
     "CassetteMissError",
     "CassetteMode",
+    "Contract",
+    "ModelContract",
     "ModelReply",
     "ModelResponse",
     "ModelServer",

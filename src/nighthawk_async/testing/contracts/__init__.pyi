@@ -1,0 +1,6 @@
+"""What `nighthawk_async.testing.contracts` exports. Each name is loaded when it is first used."""
+
+from .models import ModelContract
+from .promises import Contract
+
+__all__ = ["Contract", "ModelContract"]

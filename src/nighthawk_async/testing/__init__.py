@@ -13,7 +13,7 @@ __getattr__, __dir__, __all__ = attach_exports(
             "RecordedExchange",
             "cassette",
         ),
-        "contracts": ("Contract", "ModelContract"),
+        "contracts": ("Contract", "ModelContract", "PlacementContract"),
         "executors": (
             "CallbackExecutor",
             "ScriptedExecutor",

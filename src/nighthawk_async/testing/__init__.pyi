@@ -8,7 +8,7 @@ from .cassettes import (
     RecordedExchange,
     cassette,
 )
-from .contracts import Contract, ModelContract
+from .contracts import Contract, ModelContract, PlacementContract
 from .executors import (
     CallbackExecutor,
     ScriptedExecutor,
@@ -40,6 +40,7 @@ __all__ = [
     "ModelResponse",
     "ModelServer",
     "ModelServerConnections",
+    "PlacementContract",
     "RecordedExchange",
     "RecordedRequest",
     "ReplyEnding",

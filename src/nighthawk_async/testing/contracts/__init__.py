@@ -10,6 +10,7 @@ __getattr__, __dir__, __all__ = attach_exports(
     __name__,
     names={
         "models": ("ModelContract",),
+        "placements": ("PlacementContract",),
         "promises": ("Contract",),
     },
 )

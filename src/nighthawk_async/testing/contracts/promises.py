@@ -115,6 +115,15 @@ async def in_time(seconds: float, did: str) -> AsyncGenerator[None, None]:
         broken(f"{did} after {seconds:g} seconds")
 
 
+async def eventually(condition: Callable[[], bool], seconds: float) -> bool:
+    """Wait, for some seconds, for what nothing reports; return whether it has happened."""
+    for _ in range(round(seconds / _PAUSE_SECONDS)):
+        if condition():
+            return True
+        await anyio.sleep(_PAUSE_SECONDS)
+    return condition()
+
+
 @asynccontextmanager
 async def without_leftovers(seconds: float) -> AsyncGenerator[None, None]:
     """Report async generators and tasks that the block leaves behind; tasks have some seconds to end."""
@@ -128,10 +137,7 @@ async def without_leftovers(seconds: float) -> AsyncGenerator[None, None]:
             await each.aclose()
     names = ", ".join(dict.fromkeys(each.__qualname__ for each in left_open))
     check(not left_open, f"it has left async generators open, which `aclosing` closes: {names}")
-    for _ in range(round(seconds / _PAUSE_SECONDS)):  # nothing reports when tasks of others end
-        if not _tasks_since(before):
-            break
-        await anyio.sleep(_PAUSE_SECONDS)
+    await eventually(lambda: not _tasks_since(before), seconds)
     left = _tasks_since(before)
     check(not left, f"it has left tasks behind: {', '.join(left)}")
 

@@ -13,7 +13,13 @@ __getattr__, __dir__, __all__ = attach_exports(
             "RecordedExchange",
             "cassette",
         ),
-        "contracts": ("Contract", "ModelContract", "PlacementContract"),
+        "contracts": (
+            "Contract",
+            "ModelContract",
+            "PlacementContract",
+            "PolicyContract",
+            "StepExecutorContract",
+        ),
         "executors": (
             "CallbackExecutor",
             "ScriptedExecutor",

@@ -8,7 +8,7 @@ from .cassettes import (
     RecordedExchange,
     cassette,
 )
-from .contracts import Contract, ModelContract, PlacementContract
+from .contracts import Contract, ModelContract, PlacementContract, PolicyContract, StepExecutorContract
 from .executors import (
     CallbackExecutor,
     ScriptedExecutor,
@@ -41,6 +41,7 @@ __all__ = [
     "ModelServer",
     "ModelServerConnections",
     "PlacementContract",
+    "PolicyContract",
     "RecordedExchange",
     "RecordedRequest",
     "ReplyEnding",
@@ -55,6 +56,7 @@ __all__ = [
     "ServedFile",
     "ServedFiles",
     "StepCall",
+    "StepExecutorContract",
     "StepResponse",
     "break_response",
     "cassette",

@@ -11,6 +11,8 @@ __getattr__, __dir__, __all__ = attach_exports(
     names={
         "models": ("ModelContract",),
         "placements": ("PlacementContract",),
+        "policies": ("PolicyContract",),
         "promises": ("Contract",),
+        "step_executors": ("StepExecutorContract",),
     },
 )

@@ -2,6 +2,8 @@
 
 from .models import ModelContract
 from .placements import PlacementContract
+from .policies import PolicyContract
 from .promises import Contract
+from .step_executors import StepExecutorContract
 
-__all__ = ["Contract", "ModelContract", "PlacementContract"]
+__all__ = ["Contract", "ModelContract", "PlacementContract", "PolicyContract", "StepExecutorContract"]

@@ -165,17 +165,19 @@ def _tasks_since(before: set[int]) -> list[str]:
 
 
 class Watched(Generic[Result]):
-    """Something to await, and how often it has suspended the task.
+    """Something to await, and how often it has suspended the task after a cancellation.
 
     Whatever suspends in a cancelled scope ends with the cancellation, on both event loops. What returns
     anyway has swallowed it, or was shielded.
 
     Args:
         work: What to await.
+        scope: The scope; suspensions count once it was cancelled.
     """
 
-    def __init__(self, work: Awaitable[Result]) -> None:
+    def __init__(self, work: Awaitable[Result], scope: anyio.CancelScope) -> None:
         self._work = work
+        self._scope = scope
         self.suspensions = 0
 
     def __await__(self) -> Generator[Any, Any, Result]:
@@ -186,7 +188,7 @@ class Watched(Generic[Result]):
                 awaited = resume(given)
             except StopIteration as end:
                 return end.value
-            self.suspensions += 1
+            self.suspensions += self._scope.cancel_called
             try:
                 given = yield awaited
                 resume = inner.send
@@ -207,20 +209,20 @@ class Cancellation:
         self._is_delivered = False
 
     async def watch(self, work: Awaitable[Result], what: str) -> Result:
-        """Await something that must not go on when it was cancelled before.
+        """Await something that must not go on once it was cancelled.
 
         Args:
             work: What to await.
             what: What it is, in words.
         """
         __tracebackhide__ = True
-        was_requested, watched = self.scope.cancel_called, Watched(work)
+        watched = Watched(work, self.scope)
         try:
             result = await watched
         except anyio.get_cancelled_exc_class():
             self._is_delivered = True
             raise
-        if was_requested and watched.suspensions:
+        if watched.suspensions:
             broken(f"cancelled {self._when}, {what} went on and gave {result!r}")
         return result
 

@@ -15,6 +15,7 @@ __getattr__, __dir__, __all__ = attach_exports(
         ),
         "contracts": (
             "Contract",
+            "JournalStoreContract",
             "ModelContract",
             "PlacementContract",
             "PolicyContract",

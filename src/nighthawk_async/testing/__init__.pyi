@@ -8,7 +8,14 @@ from .cassettes import (
     RecordedExchange,
     cassette,
 )
-from .contracts import Contract, ModelContract, PlacementContract, PolicyContract, StepExecutorContract
+from .contracts import (
+    Contract,
+    JournalStoreContract,
+    ModelContract,
+    PlacementContract,
+    PolicyContract,
+    StepExecutorContract,
+)
 from .executors import (
     CallbackExecutor,
     ScriptedExecutor,
@@ -35,6 +42,7 @@ __all__ = [
     "CassetteMissError",
     "CassetteMode",
     "Contract",
+    "JournalStoreContract",
     "ModelContract",
     "ModelReply",
     "ModelResponse",

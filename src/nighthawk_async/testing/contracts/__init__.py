@@ -9,6 +9,7 @@ from ...lazy_exports import attach_exports
 __getattr__, __dir__, __all__ = attach_exports(
     __name__,
     names={
+        "journal_stores": ("JournalStoreContract",),
         "models": ("ModelContract",),
         "placements": ("PlacementContract",),
         "policies": ("PolicyContract",),

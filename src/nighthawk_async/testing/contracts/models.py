@@ -214,7 +214,7 @@ class ModelContract(Contract):
         events = await self._read(model, request)
         async with without_leftovers(self.patience_seconds):
             for position in range(-1, min(len(events), self.cancellations)):
-                when = "before it was entered" if position < 0 else f"after {position} events"
+                when = "before it was entered" if position < 0 else f"after event {position}"
                 async with in_time(self.patience_seconds, f"cancelled {when}, it had not ended"):
                     await Cancellation(when).run(_read_until_cancelled, model, request, position)
         await self._read(model, request)

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, cast, get_args
+from typing import Any, ClassVar, get_args
 
 import anyio
 
@@ -150,17 +150,21 @@ class _Probe:
         if self._faults:
             broken(self._faults[0])
 
-    def _note(self, answer: Any, names: Sequence[str], kinds: Sequence[str]) -> None:
-        if not isinstance(answer, tuple) or len(cast("tuple[Any, ...]", answer)) != 2:
+    def _note(self, answer: tuple[Any, ...], names: Sequence[str], kinds: Sequence[str]) -> None:
+        if not _is_tuple(answer) or len(answer) != 2:
             self._faults.append(f"it returned {answer!r}, not an outcome and bindings")
             return
-        outcome, bindings = cast("tuple[Any, Any]", answer)
+        outcome, bindings = answer
         if not isinstance(outcome, get_args(StepOutcome)):
             self._faults.append(f"the outcome is {outcome!r}")
         elif outcome.kind not in kinds:
             self._faults.append(f"the outcome is {outcome!r}, and the block allows {', '.join(kinds)}")
         if not isinstance(bindings, dict) or not bindings.keys() <= set(names):
             self._faults.append(f"the bindings are {bindings!r}, and the write bindings {', '.join(names)}")
+
+
+def _is_tuple(answer: object) -> bool:
+    return isinstance(answer, tuple)
 
 
 class _AsyncProbe(_Probe):

@@ -114,7 +114,7 @@ BROKEN: list[tuple[str, Callable[[Path], JournalStore], str, str]] = [
     ("another", open_another, "test_an_effect_happens_once_in_all_lives", "it was made 2 times"),
     ("another", open_another, "test_records_are_those_that_were_written", "another store object has other"),
     ("copy", open_copy, "test_a_run_is_open_once", "it raised None"),
-    ("runs", opening(MixesRuns), "test_runs_share_a_store", "unhandled errors"),
+    ("runs", opening(MixesRuns), "test_runs_share_a_store", "sub-exceptions?"),
     ("ids", opening(IgnoresIds), "test_a_message_is_received_once", "received .'a', 'a', 'a'"),
     ("keys", opening(IgnoresKeys), "test_a_queued_call_is_made_once", "calls of two requests each made"),
     ("loop", opening(BoundToALoop), "test_it_works_on_both_event_loops", "on trio, it raised AssertionError"),

@@ -8,12 +8,13 @@ from pathlib import Path
 import anyio
 
 from ...parallel import task_values
+from ...pickling import PicklableError
 
 BEGUN, CLEANED = "begun", "cleaned"
 """The files that show how far `wait_for_ever` has come."""
 
 
-class ContractCallError(Exception):
+class ContractCallError(PicklableError):
     """Raised by a call, to see how it arrives."""
 
 

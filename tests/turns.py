@@ -35,6 +35,8 @@ _ON_BOTH = (
     "tests/unit/observe/",
     "tests/unit/policies/",
     "tests/unit/telemetry/",
+    "tests/unit/testing/contracts/test_models.py",
+    "tests/unit/testing/contracts/test_placements.py",
     "tests/unit/values/",
 )
 """Tests of tasks, cancellation, threads and connections: the event loops differ there."""

@@ -54,6 +54,11 @@ def is_below(target: str, names: set[str]) -> bool:
     return any(".".join(parts[:count]) in names for count in range(1, len(parts) + 1))
 
 
+def is_of_pytest(module: str) -> bool:
+    """Whether a module is used in tests with pytest alone."""
+    return module in PYTEST_PLUGINS or is_below(module, {f"{PACKAGE}.testing.contracts"})
+
+
 MCP_LIBRARIES = {"mcp", "mcp_types", "httpx2"}
 REQUIRED = import_names(PROJECT["dependencies"])
 OPTIONAL = import_names([each for extra in PROJECT["optional-dependencies"].values() for each in extra])
@@ -66,7 +71,7 @@ def test_every_imported_library_is_declared() -> None:
         for module in MODULES.values()
         for item in module.imports
         if not is_below(item.target, known)
-        and not (module.name in PYTEST_PLUGINS and is_below(item.target, {"pytest"}))
+        and not (is_of_pytest(module.name) and is_below(item.target, {"pytest"}))
     }
     assert undeclared == set()
 

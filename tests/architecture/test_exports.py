@@ -33,6 +33,7 @@ LAZY_LOADING = (
     "from .lazy_exports import LazyModule, attach_exports",
     "from .tracing import offer_tracing",
     "from ..lazy_exports import attach_exports",
+    "from ...lazy_exports import attach_exports",
 )
 
 

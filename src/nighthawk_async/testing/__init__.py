@@ -14,6 +14,14 @@ __getattr__, __dir__, __all__ = attach_exports(
             "RecordedExchange",
             "cassette",
         ),
+        "contracts": (
+            "Contract",
+            "JournalStoreContract",
+            "ModelContract",
+            "PlacementContract",
+            "PolicyContract",
+            "StepExecutorContract",
+        ),
         "executors": (
             "CallbackExecutor",
             "ScriptedExecutor",

@@ -9,6 +9,14 @@ from .cassettes import (
     RecordedExchange,
     cassette,
 )
+from .contracts import (
+    Contract,
+    JournalStoreContract,
+    ModelContract,
+    PlacementContract,
+    PolicyContract,
+    StepExecutorContract,
+)
 from .executors import (
     CallbackExecutor,
     ScriptedExecutor,
@@ -35,10 +43,15 @@ __all__ = [
     "CassetteError",
     "CassetteMissError",
     "CassetteMode",
+    "Contract",
+    "JournalStoreContract",
+    "ModelContract",
     "ModelReply",
     "ModelResponse",
     "ModelServer",
     "ModelServerConnections",
+    "PlacementContract",
+    "PolicyContract",
     "RecordedExchange",
     "RecordedRequest",
     "ReplyEnding",
@@ -53,6 +66,7 @@ __all__ = [
     "ServedFile",
     "ServedFiles",
     "StepCall",
+    "StepExecutorContract",
     "StepResponse",
     "break_response",
     "cassette",

@@ -19,7 +19,8 @@ from .promises import Cancellation, Contract, broken, check, in_time, moments, w
 from .steps import AddingModel, add_up, add_up_through
 
 _DOCUMENTED = (
-    *("around_step", "around_request", "around_tool_call", "around_commit", "scope", "on_event"),
+    *("around_function", "around_step", "around_request", "around_tool_call", "around_commit"),
+    *("prepare", "scope", "on_event"),
     *("before_request", "after_request", "before_tool_call", "after_tool_call", "before_commit"),
     "before_compaction",
 )

@@ -14,6 +14,7 @@ IN_WORDS = {
     Position.OVERSIGHT: "oversight",
     Position.VERIFICATION: "checks (`verify=…`)",
     Position.PERMISSIONS: "permissions",
+    Position.RESPONSES: "the response cache ([`cached`](resilience.md#cached))",
     Position.BUDGETS: "budgets",
     Position.ATTEMPTS: "the baseline (`resilience=…`)",
     Position.PEOPLE: "people (`human=…`)",

@@ -1,10 +1,14 @@
-"""The source of the response to a request: the model, or an interceptor that is active.
+"""What is active around model requests in a context, in runs and outside of them: policies, an interceptor.
+
+The policies of a run end with it, and a nested run has its own. These ones hold for all requests of a `with`
+statement: in threads, in nested runs, and where there is no run. Of several at one position, the innermost
+one counts.
 
 An active interceptor answers instead of the model, or asks the model itself and observes. It flows into
 steps, threads and nested runs. Policies come before it.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
@@ -14,6 +18,8 @@ from .commit import InterceptionError as InterceptionError
 from .commit import find_interception_error as find_interception_error
 from .environment import Environment
 from .features import Feature
+from .fold import OpenResponse
+from .policy import Policy
 
 
 class ModelInterceptor(Protocol):
@@ -47,7 +53,11 @@ _everywhere: list[ModelInterceptor] = []
 
 
 def ask_source(
-    environment: Environment | None, model: Model, request: ModelRequest, place: str | None
+    environment: Environment | None,
+    model: Model,
+    request: ModelRequest,
+    place: str | None,
+    answer: OpenResponse | None = None,
 ) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
     """Send a request to the model, or to the active interceptor; see `ports.Model.stream`.
 
@@ -56,6 +66,7 @@ def ask_source(
         model: The model to ask.
         request: The request.
         place: Its place in a run with a journal; None without one.
+        answer: Opens a response that a policy gives in place of the model's; None for none.
 
     Raises:
         InterceptionError: The interceptor has no answer.
@@ -65,7 +76,7 @@ def ask_source(
     step_path = () if environment is None else environment.step_path
 
     def ask(source: Model = model) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
-        return ask_model(source, request, step_path)
+        return answer() if answer is not None and source is model else ask_model(source, request, step_path)
 
     if environment is None or environment.journal is None or place is None:
         return ask()
@@ -131,3 +142,33 @@ def find_interceptor() -> ModelInterceptor | None:
     if interceptor is None and _everywhere:
         return _everywhere[-1]
     return interceptor
+
+
+_active = Feature[tuple[Policy, ...]](())
+
+
+def begin_policy(policy: Policy) -> None:
+    """Activate a policy around the requests of the caller until `end_policy`; in many tasks, if need be."""
+    _active.set((*_active.get(), policy))
+
+
+def end_policy(policy: Policy) -> None:
+    """End the innermost activation of a policy."""
+    active = _active.get()
+    last = max(index for index, each in enumerate(active) if each is policy)
+    _active.set((*active[:last], *active[last + 1 :]))
+
+
+def find_policies() -> tuple[Policy, ...]:
+    """Return the active ones, one for each position, outermost first."""
+    active = _active.get()
+    return active and in_order({policy.position: policy for policy in active}.values())
+
+
+def in_order(policies: Iterable[Policy]) -> tuple[Policy, ...]:
+    """Return policies in the order of their positions."""
+    return tuple(sorted(policies, key=_position_of))
+
+
+def _position_of(policy: Policy) -> int:
+    return policy.position

@@ -50,9 +50,9 @@ ROOTS = ("functions", "runs", "executors.agent", "models.http_model")
 BOUNDS: Mapping[str, int] = {
     "methods of a policy": 15,
     "context variables": 10,  # each with its reason beside it
-    "features": 19,  # values that rooms above the kernel have it carry in one of these variables
+    "features": 18,  # values that rooms above the kernel have it carry in one of these variables
     "imports inside functions": 121,
-    "partial(": 161,
+    "partial(": 160,
     "cast(": 520,
     "partials of methods of policies": 1,
     "modules in eager reach": 153,  # three more: the fold of policies, commits in it, short forms of methods

@@ -1,7 +1,7 @@
 """One model request with everything that is active for it: policies, charges, its node, its span.
 
-Innermost, the journal of a run gives the response that it has, or records that of the model, and interceptors
-come after it, such as a recorder.
+Innermost, the journal of a run gives the response that it has, or records that of the model, or of what is
+active in place of models, such as a recorder.
 
     node -> around_request [ span -> the model … events … -> settle -> span ] -> node
 
@@ -381,7 +381,7 @@ def stream_in(
         may_be_last: Whether its answer may end the step, so that it may take the last of a budget.
 
     Raises:
-        InterceptionError: An interceptor is active and has no answer.
+        InterceptionError: A recorder is active, for example, and has no answer.
         BudgetExceededError: A budget has no room for it, on entering.
         ExecutionError: A hook vetoed it, on entering.
         ConfigurationError: The request asks for what the model lacks, or a budget cannot be kept.

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from ..kernel.environment import Environment
-from ..kernel.inspection import begin_policy, find_interceptor, find_policies
+from ..kernel.inspection import begin_policy, find_policies, find_source
 from ..kernel.policy import Policies, Policy, Position
 from ..kernel.run_state import current_depth
 from ..kernel.skill_scope import ActiveSkills, ScopedSkill
@@ -86,7 +86,7 @@ class ScopeEncoder:
             CrossingError: A part of it cannot cross.
             LocalOnlyError: A recorder of requests is active, such as a cassette.
         """
-        if find_interceptor() is not None:
+        if find_source() is not None:
             raise LocalOnlyError(
                 "a cassette, or another recorder of model requests, is active, and sees the requests of this "
                 "process alone: make the calls without on= while it is active."

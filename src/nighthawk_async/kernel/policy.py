@@ -162,6 +162,8 @@ class Position(IntEnum):
     PEOPLE = 9
     VISIBLE_NAMES = 10
     SHARED_OBJECTS = 11
+    MODEL = 12
+    """What answers in place of every model: a recorder, a replay."""
 
 
 class InnerScope(NamedTuple):

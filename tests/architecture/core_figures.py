@@ -23,7 +23,6 @@ FEATURES = (
 FEATURES_IN_THE_CORE: frozenset[tuple[str, str]] = frozenset(
     {
         ("agent.loop", "agent.past"),
-        ("agent.model_call", "observe.request_node"),
         ("agent.task", "policies.budgets.policy"),
         ("agent.task", "policies.budgets.request"),
         ("agent.task", "policies.budgets.steps"),

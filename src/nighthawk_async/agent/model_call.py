@@ -31,8 +31,8 @@ from ..types.model import ModelEvent, ModelRequest, ResponseFinished, UsageRepor
 from ..types.usage import Usage
 
 if TYPE_CHECKING:
-    from ..observe.request_node import RequestNode
     from .partial_answer import PartialAnswer
+    from .request_node import RequestNode
 
 
 _LOGGER = logging.getLogger("nighthawk")
@@ -154,7 +154,7 @@ class GovernedStream(ForwardedStream):
     def _begin_node(self) -> "RequestNode | None":
         if self._parent is None:
             return None
-        from ..observe.request_node import RequestNode  # here, because most requests have no observers
+        from .request_node import RequestNode  # here, because most requests have no observers
 
         environment = self._environment
         step = None if environment is None else environment.step

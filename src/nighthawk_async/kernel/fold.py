@@ -278,9 +278,10 @@ class OpenRequest:
         return response_through(self._policies, self._call, self._send, self._index)
 
     def answer(self, open_response: OpenResponse) -> Events:
-        """Return a response of a cache: policies inside and the model are not asked, and it costs nothing.
+        """Return a response of a cache: no policy inside and no model is asked, and no budget is charged.
 
-        It is shown and traced as cached, and in a run with a journal it is recorded.
+        It is shown and traced as cached, and in a run with a journal it is recorded. Its usage is what its
+        events report.
 
         Args:
             open_response: Opens it, unless the journal has it.

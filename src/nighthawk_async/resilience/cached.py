@@ -12,7 +12,7 @@ from ..kernel.inspection import begin_policy, end_policy
 from ..threads import call_in_thread
 from ..types.unset import UNSET, Unset
 from .errors import InvalidPolicyError
-from .response_cache import CachePolicy, StoredResponses
+from .response_cache import NoResponses, StoredResponses
 from .response_stores import MemoryStore, ResponseStore
 from .sqlite_store import SqliteStore, checked_path
 from .transforming import Call, Transformer
@@ -85,35 +85,34 @@ class Cached(Transformer):
         cache: The cache; None for none.
     """
 
-    __slots__ = ("_cache", "_policy")
+    __slots__ = ("_cache",)
 
     title = "cached"
 
     def __init__(self, cache: StoredResponses | None) -> None:
         self._cache = cache
-        self._policy = CachePolicy(cache)
 
     def __enter__(self) -> Self:
         if self._cache is not None:
             self._cache.store.open()
-        begin_policy(self._policy)
+        begin_policy(self._cache or _NO_CACHE)
         return self
 
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        end_policy(self._policy)
+        end_policy(self._cache or _NO_CACHE)
 
     async def __aenter__(self) -> Self:
         if self._cache is not None and self._cache.store.blocks:
             await call_in_thread(self._cache.store.open)
-        begin_policy(self._policy)
+        begin_policy(self._cache or _NO_CACHE)
         return self
 
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        end_policy(self._policy)
+        end_policy(self._cache or _NO_CACHE)
 
     def run(self, call: Call[Any]) -> Any:
         """Call the function with the cache."""
@@ -126,6 +125,7 @@ class Cached(Transformer):
             return await call()
 
 
+_NO_CACHE = NoResponses()
 _lock = threading.Lock()
 _stores: WeakValueDictionary[Path, SqliteStore] = WeakValueDictionary()
 _caches: WeakValueDictionary[int, StoredResponses] = WeakValueDictionary()

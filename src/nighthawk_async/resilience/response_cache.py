@@ -64,12 +64,22 @@ class _Flight:
         self.error: RecordedError | None = None
 
 
-class StoredResponses:
-    """The response cache of a store. Any thread may use it.
+class NoResponses(Policy):
+    """No response cache, whatever is active outside."""
+
+    position = Position.RESPONSES
+
+
+class StoredResponses(Policy):
+    """The response cache of a store: answers equal requests with the response to the first of them.
+
+    Any thread may use it.
 
     Args:
         store: The store.
     """
+
+    position = Position.RESPONSES
 
     def __init__(self, store: ResponseStore) -> None:
         self.store = store
@@ -85,6 +95,10 @@ class StoredResponses:
     def requests_in_progress(self) -> int:
         """The number of requests that have no response yet."""
         return len(self._flights)
+
+    def around_request(self, call: ModelCall, open_request: OpenRequest) -> Events:
+        """Give the response that the journal of a run has, the cache, or the model, which is kept."""
+        return _Lookup(self, call, open_request)
 
     async def look_up(self, model: Model, request: ModelRequest) -> "StoredEntry | None":
         """Return the entry of a request, as soon as no equal request is in progress."""
@@ -228,23 +242,6 @@ class StoredEntry:
         """Let one of the requests that wait ask the model."""
         if not self.is_hit:
             self._cache.end(self._digest, self._flight)
-
-
-class CachePolicy(Policy):
-    """Answers equal requests with the response to the first of them, and keeps the responses of others.
-
-    Args:
-        responses: The cache; None for none, whatever is active outside.
-    """
-
-    position = Position.RESPONSES
-
-    def __init__(self, responses: StoredResponses | None) -> None:
-        self.responses = responses
-
-    def around_request(self, call: ModelCall, open_request: OpenRequest) -> Events:
-        """Look for the response, in the journal of a run first."""
-        return open_request() if self.responses is None else _Lookup(self.responses, call, open_request)
 
 
 class _Lookup(AbstractAsyncContextManager[AsyncIterator[ModelEvent]]):

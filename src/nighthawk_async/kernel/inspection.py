@@ -14,7 +14,7 @@ from ..ports import Model
 from ..types.model import ModelRequest
 from .environment import Environment
 from .features import Feature
-from .fold import Events, ModelCall, OpenResponse, response_through
+from .fold import Events, ModelCall, OpenRequest, OpenResponse
 from .policy import Policy, Position
 
 
@@ -84,11 +84,11 @@ class using_source_everywhere:  # noqa: N801
 
 
 def find_policies() -> tuple[Policy, ...]:
-    """Return the active ones but the source, one for each position, outermost first."""
+    """Return the active ones but the source, one for each position."""
     active = _active.get()
-    return active and in_order(
-        {each.position: each for each in active if not isinstance(each, SourcePolicy)}.values()
-    )
+    if not active:
+        return ()
+    return tuple({each.position: each for each in active if not isinstance(each, SourcePolicy)}.values())
 
 
 def find_source() -> SourcePolicy | None:
@@ -140,15 +140,15 @@ def ask_source(
         if answer is not None and asked is model:
             return answer()
         source = find_source()
-        return asked.stream(request) if source is None else _through(source, ModelCall(asked, request))
+        return asked.stream(request) if source is None else _response_of(source, ModelCall(asked, request))
 
     if environment is None or environment.journal is None or place is None:
         return ask()
     return environment.journal.respond(place, model.name, ask)
 
 
-def _through(source: SourcePolicy, call: ModelCall) -> Events:
+def _response_of(source: SourcePolicy, call: ModelCall) -> Events:
     def send(answer: OpenResponse | None) -> Events:
         return call.model.stream(call.request) if answer is None else answer()
 
-    return response_through((source,), call, send)
+    return source.around_request(call, OpenRequest((), call, send, 0))

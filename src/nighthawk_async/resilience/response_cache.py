@@ -316,7 +316,7 @@ class _Storing(AbstractAsyncContextManager[AsyncIterator[ModelEvent]], AsyncIter
             else:  # a budget that refused it, which others may not have
                 self._entry.release()
             raise
-        if replace(call.request, settings=request.settings) == request:
+        if call.request is request or replace(call.request, settings=request.settings) == request:
             return self  # a limit of the output, which a budget has set, is nothing to a whole response
         self._entry.release()  # a budget has it conclude
         return self._given

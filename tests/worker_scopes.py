@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 import nighthawk_async as nh
-from nighthawk_async.agent.model_call import find_response_cache
 from nighthawk_async.hooks import Hooks, StepStarted
 from nighthawk_async.kernel.environment import get_environment
+from nighthawk_async.kernel.inspection import find_policies
 from nighthawk_async.kernel.run_state import current_depth
 from nighthawk_async.oversight import Accept, Proposal, Reject, ToolCallInspection
 from nighthawk_async.testing import (
@@ -118,7 +118,7 @@ async def described(_: int) -> dict[str, object]:
         "policies": [type(each).__name__ for each in environment.policies.active],
         "skills": sorted(environment.skills or ()),
         "past": 0 if environment.past is None else len(environment.past.messages),
-        "cache": find_response_cache() is not None,
+        "cache": bool(find_policies()),
         "max_depth": environment.max_depth - current_depth(),
         "mutation": [repr(each) for each in environment.policies.active if "Shared" in repr(each)],
     }

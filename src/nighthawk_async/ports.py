@@ -243,32 +243,3 @@ class ForwardedStream(ResponseStream):
 
 OpenSource: TypeAlias = Callable[..., AbstractAsyncContextManager[AsyncIterator[ModelEvent]]]
 """Sends a request to its model, or to the model that is given as the only argument."""
-
-
-class RequestSource(Protocol):
-    """The source of the response to one request, where it may be another one than the model."""
-
-    @property
-    def is_cached(self) -> bool:
-        """Whether the response comes from a response cache; known after `find`."""
-        ...
-
-    async def find(self, request: ModelRequest) -> bool:
-        """Decide, on the first call, whether the response comes from a response cache.
-
-        Args:
-            request: The request.
-        """
-        ...
-
-    def open(self, request: ModelRequest) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
-        """Return the response to the request; called after `find`.
-
-        Args:
-            request: The request as it is sent.
-        """
-        ...
-
-    def release(self) -> None:
-        """Let others that wait for the response ask themselves, unless it has ended."""
-        ...

@@ -23,7 +23,6 @@ FEATURES = (
 FEATURES_IN_THE_CORE: frozenset[tuple[str, str]] = frozenset(
     {
         ("agent.loop", "agent.past"),
-        ("agent.model_call", "observe.request_node"),
         ("agent.task", "policies.budgets.policy"),
         ("agent.task", "policies.budgets.request"),
         ("agent.task", "policies.budgets.steps"),
@@ -50,9 +49,9 @@ ROOTS = ("functions", "runs", "executors.agent", "models.http_model")
 BOUNDS: Mapping[str, int] = {
     "methods of a policy": 16,  # one more: around whole functions
     "context variables": 10,  # each with its reason beside it
-    "features": 19,  # values that rooms above the kernel have it carry in one of these variables
+    "features": 18,  # values that rooms above the kernel have it carry in one of these variables
     "imports inside functions": 121,
-    "partial(": 162,
+    "partial(": 160,
     "cast(": 520,
     "partials of methods of policies": 1,
     "modules in eager reach": 153,  # three more: the fold of policies, commits in it, short forms of methods

@@ -100,8 +100,7 @@ UNUSED_MODULES = (
     *("nighthawk_async.telemetry", "nighthawk_async.agent.observed_calls"),
     "nighthawk_async.executors.direct",
     *("nighthawk_async.agent.tool_search", "nighthawk_async.kernel.tool_sets"),
-    "nighthawk_async.agent.partial_answer",
-    "nighthawk_async.observe.request_node",
+    *("nighthawk_async.agent.partial_answer", "nighthawk_async.agent.request_node"),
     "nighthawk_async.catalog.telemetry_names",
 )
 """Our own that such a step does without."""

@@ -14,11 +14,13 @@ IN_WORDS = {
     Position.OVERSIGHT: "oversight",
     Position.VERIFICATION: "checks (`verify=…`)",
     Position.PERMISSIONS: "permissions",
+    Position.RESPONSES: "the response cache ([`cached`](resilience.md#cached))",
     Position.BUDGETS: "budgets",
     Position.ATTEMPTS: "the baseline (`resilience=…`)",
     Position.PEOPLE: "people (`human=…`)",
     Position.VISIBLE_NAMES: "visible names",
     Position.SHARED_OBJECTS: "shared objects (`concurrent_mutation=…`)",
+    Position.MODEL: "recorders ([`cassette`](testing.md#recorded-exchanges))",
 }
 
 

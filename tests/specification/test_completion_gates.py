@@ -11,7 +11,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import nighthawk_async as nh
 from nighthawk_async.hooks import VerificationRefused
-from nighthawk_async.kernel.inspection import InterceptionError
+from nighthawk_async.kernel.commit import InterceptionError
 from nighthawk_async.testing import (
     CallbackExecutor,
     ModelResponse,

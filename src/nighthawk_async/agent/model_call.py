@@ -1,7 +1,7 @@
-"""One model request with everything that is active for it: policies, charges, a cache, its node, its span.
+"""One model request with everything that is active for it: policies, charges, its node, its span.
 
-The journal of a run comes before the cache: a recorded response is never looked up. The cache comes before
-budgets, which a cached response does not touch, and before interceptors, such as a recorder.
+Innermost, the journal of a run gives the response that it has, or records that of the model, or of what is
+active in place of models, such as a recorder.
 
     node -> around_request [ span -> the model … events … -> settle -> span ] -> node
 
@@ -9,154 +9,30 @@ However the request ends, its charges are settled at once, before any other awai
 """
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
 from time import perf_counter
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ..catalog.request_cost import priced
 from ..errors import ConnectTimeoutError, ModelError, ModelStatusError
 from ..kernel.calls import below_place, take_turn_place
 from ..kernel.commit import check_answer
 from ..kernel.environment import Environment, find_environment
-from ..kernel.features import Feature
-from ..kernel.fold import Events, ModelCall, response_through
-from ..kernel.inspection import ask_model, ask_source
-from ..kernel.policy import NO_POLICIES
+from ..kernel.fold import AroundRequest, Events, ModelCall, OpenResponse, response_through
+from ..kernel.inspection import ask_source, find_policies, in_order
 from ..kernel.reports import EventArrived, RequestActivity
 from ..observation import NodeWriter, find_node_writer
-from ..ports import ForwardedStream, HasCurrentPrice, Model, OpenSource, ResponseStream, usage_so_far
+from ..ports import ForwardedStream, HasCurrentPrice, Model, ResponseStream, usage_so_far
 from ..tracing import Span, begin_span, find_tracing
 from ..types.model import ModelEvent, ModelRequest, ResponseFinished, UsageReported
 from ..types.usage import Usage
 
 if TYPE_CHECKING:
-    from ..observe.request_node import RequestNode
     from .partial_answer import PartialAnswer
-
-
-class CacheEntry(Protocol):
-    """The entry of a response cache for one request."""
-
-    @property
-    def is_hit(self) -> bool:
-        """Whether no model is asked, because an equal request has a response, or has just failed.
-
-        Otherwise equal requests wait until this one has ended or is released.
-        """
-        ...
-
-    def open(self, open_source: OpenSource) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
-        """Return the response, from the cache or from its source.
-
-        Args:
-            open_source: Asks the model.
-        """
-        ...
-
-    def release(self) -> None:
-        """Let equal requests go on, unless the response has arrived."""
-        ...
-
-
-class ResponseCache(Protocol):
-    """Answers equal requests with the response to the first of them."""
-
-    async def look_up(self, model: Model, request: ModelRequest) -> CacheEntry | None:
-        """Return the entry of a request, as soon as no equal request is in progress.
-
-        Args:
-            model: The model.
-            request: The request.
-
-        Returns:
-            None for a request that is not cached.
-        """
-        ...
-
-
-# With the caches around it, outermost first: one object can be entered many times, in many tasks.
-_caches = Feature[tuple[ResponseCache | None, ...]](())
-
-
-def enter_response_cache(cache: ResponseCache | None) -> None:
-    """Activate a response cache until `leave_response_cache`; None for none, whatever is active."""
-    _caches.set((*_caches.get(), cache))
-
-
-def leave_response_cache() -> None:
-    """Activate the response cache again that was active before."""
-    _caches.set(_caches.get()[:-1])
-
-
-def find_response_cache() -> ResponseCache | None:
-    """Return the active response cache; None for none."""
-    caches = _caches.get()
-    return caches[-1] if caches else None
-
-
-class CachedSource:
-    """The source of the response to one request where a response cache is active; see `ports.RequestSource`.
-
-    Args:
-        cache: The cache.
-        environment: The environment of the caller; None outside every run.
-        model: The model.
-        place: The place of the request in a run with a journal; None without one.
-    """
-
-    __slots__ = ("_cache", "_entry", "_environment", "_model", "_place", "_request", "is_cached")
-
-    def __init__(
-        self, cache: ResponseCache, environment: Environment | None, model: Model, place: str | None
-    ) -> None:
-        self._cache = cache
-        self._environment = environment
-        self._model = model
-        self._request: ModelRequest | None = None
-        self._entry: CacheEntry | None = None
-        self._place = place
-        self.is_cached = False
-
-    async def find(self, request: ModelRequest) -> bool:
-        """Look for the request in the journal and in the cache, once."""
-        if self._request is not None:
-            return self.is_cached
-        self._request = request
-        environment = self._environment
-        journal = None if environment is None else environment.journal
-        if journal is not None and self._place is not None:
-            recorded = journal.find_cached(self._place)
-            if recorded is not None:
-                self.is_cached = recorded
-                return recorded
-        self._entry = await self._cache.look_up(self._model, request)
-        self.is_cached = self._entry is not None and self._entry.is_hit
-        return self.is_cached
-
-    def open(self, request: ModelRequest) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
-        """Return the response. One to a request that a policy has changed since `find` is not stored."""
-        model, environment = self._model, self._environment
-        step_path = () if environment is None else environment.step_path
-        entry = self._entry
-        if request != self._request:
-            self.release()
-            entry = None
-
-        def ask(source: Model = model) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
-            asked = partial(ask_model, source, request, step_path)
-            return asked() if entry is None or source is not model else entry.open(asked)
-
-        if environment is None or environment.journal is None or self._place is None:
-            return ask()
-        return environment.journal.respond(self._place, model.name, ask)
-
-    def release(self) -> None:
-        """Let equal requests go on; see `ports.RequestSource`."""
-        if self._entry is not None:
-            self._entry.release()
+    from .request_node import RequestNode
 
 
 _LOGGER = logging.getLogger("nighthawk")
@@ -171,9 +47,9 @@ class GovernedStream(ForwardedStream):
         environment: The environment of the caller; None outside every run.
         model: The model.
         request: The request.
+        policies: Those that override `around_request`, outermost first.
         parent: The parent node; None without observers.
         may_be_last: Whether its answer may end the step.
-        cache: The active response cache; None for none.
         place: The place of the request in a run with a journal; None without one.
     """
 
@@ -183,16 +59,14 @@ class GovernedStream(ForwardedStream):
         model: Model,
         request: ModelRequest,
         *,
+        policies: Sequence[AroundRequest],
         parent: NodeWriter | None,
         may_be_last: bool,
-        cache: ResponseCache | None,
         place: str | None,
     ) -> None:
-        policies = NO_POLICIES if environment is None else environment.policies
         self._environment = environment
         self._call = ModelCall(model, request, may_be_last=may_be_last, place=place)
-        self._call.source = None if cache is None else CachedSource(cache, environment, model, place)
-        self._policies = policies.overriding["around_request"]
+        self._policies = policies
         self._response: Events | None = None
         self._given: AsyncIterator[ModelEvent] | None = None  # the events as policies give them
         self._parent = parent
@@ -208,7 +82,7 @@ class GovernedStream(ForwardedStream):
         """The usage of the request so far; once it has ended, the amount charged, estimates included."""
         if self._settled is not None:
             return self._settled
-        if self.source is None and (self._policies or self._call.source is not None):
+        if self.source is None and self._policies:
             return Usage()  # certain: this is not a request without a report
         return self._known_usage()
 
@@ -280,7 +154,7 @@ class GovernedStream(ForwardedStream):
     def _begin_node(self) -> "RequestNode | None":
         if self._parent is None:
             return None
-        from ..observe.request_node import RequestNode  # here, because most requests have no observers
+        from .request_node import RequestNode  # here, because most requests have no observers
 
         environment = self._environment
         step = None if environment is None else environment.step
@@ -303,22 +177,18 @@ class GovernedStream(ForwardedStream):
             self._settle(error)
             raise
 
-    async def send(self) -> None:
-        """Send the request, inside of all policies. Internal."""
+    async def send(self, answer: OpenResponse | None) -> None:
+        """Send the request, inside of all policies, or open the response of one instead. Internal."""
         call = self._call
         try:
             check_answer(call.request, ModelRequest, "around_request")
-            if await call.is_cached() and self._node is not None:
+            if answer is not None and self._node is not None:
                 self._node.note_cached()
             call.was_sent = True
             if call.charges is not None:
                 self.check_resends(call.charges.check_resend)
-            source = call.source
-            await self._enter(
-                ask_source(self._environment, call.model, call.request, call.place)
-                if source is None
-                else source.open(call.request)
-            )
+            source = ask_source(self._environment, call.model, call.request, call.place, answer)
+            await self._enter(source, is_cached=answer is not None)
         except BaseException as error:
             self._settle(error)
             self._note_end(error, error)
@@ -347,16 +217,16 @@ class GovernedStream(ForwardedStream):
         call.usage, call.ending = self.usage, ending
         call.error = failure if isinstance(failure, Exception) else None
 
-    async def _enter(self, source: AbstractAsyncContextManager[AsyncIterator[ModelEvent]]) -> None:
+    async def _enter(self, source: Events, *, is_cached: bool) -> None:
         call, step = self._call, None if self._environment is None else self._environment.step
         if isinstance(source, ResponseStream):
-            source.settle_first(self._settle_charges)
+            source.settle_first(self._settle)
         activity = RequestActivity(
             model=call.model,
             request=call.request,
             is_replay=isinstance(source, ResponseStream) and source.is_replay,
             journal_place=source.journal_place if isinstance(source, ResponseStream) else None,
-            is_cached=call.source is not None and call.source.is_cached,
+            is_cached=is_cached,
             agent=None if step is None else step.agent_span,
         )
         span = self._span = begin_span(activity)
@@ -406,19 +276,13 @@ class GovernedStream(ForwardedStream):
             self._node.note(event)
 
     def _settle(self, leaving: BaseException | None) -> None:
-        """Charge the request, and let equal ones go on.
+        """Charge the request, unless it has been charged.
 
         A pricing error does not replace an error that leaves the stream.
 
         Args:
             leaving: The error or cancellation that leaves the stream.
         """
-        if self._call.source is not None:
-            self._call.source.release()
-        self._settle_charges(leaving)
-
-    def _settle_charges(self, leaving: BaseException | None) -> None:
-        """Charge the request, unless it has been charged."""
         charges, self._call.charges = self._call.charges, None
         if charges is None:
             return
@@ -460,15 +324,16 @@ class GovernedStream(ForwardedStream):
 
 
 class _Sending:
-    """The innermost response: that of the request's source."""
+    """The innermost response: that of the request's source, or of a policy."""
 
-    __slots__ = ("_stream",)
+    __slots__ = ("_answer", "_stream")
 
-    def __init__(self, stream: GovernedStream) -> None:
+    def __init__(self, stream: GovernedStream, answer: OpenResponse | None) -> None:
         self._stream = stream
+        self._answer = answer
 
     async def __aenter__(self) -> Self:
-        await self._stream.send()
+        await self._stream.send(self._answer)
         return self
 
     def __aiter__(self) -> Self:
@@ -516,24 +381,24 @@ def stream_in(
         may_be_last: Whether its answer may end the step, so that it may take the last of a budget.
 
     Raises:
-        InterceptionError: An interceptor is active and has no answer.
+        InterceptionError: A recorder is active, for example, and has no answer.
         BudgetExceededError: A budget has no room for it, on entering.
         ExecutionError: A hook vetoed it, on entering.
         ConfigurationError: The request asks for what the model lacks, or a budget cannot be kept.
         ModelError: The request failed.
     """
-    policies = NO_POLICIES if environment is None else environment.policies
+    policies = () if environment is None else environment.policies.overriding["around_request"]
+    if here := find_policies():
+        policies = in_order((*policies, *here))
     parent = find_node_writer()
     tracing = find_tracing()
     is_traced = tracing is not None and tracing.collects()
-    cache = find_response_cache()
     has_journal = environment is not None and environment.journal is not None
     place = take_turn_place(model, request) if has_journal else None
-    if parent is None and not is_traced and not policies.overriding["around_request"] and cache is None:
+    if parent is None and not is_traced and not policies:
         return ask_source(environment, model, request, place)
-
     return GovernedStream(
-        environment, model, request, parent=parent, may_be_last=may_be_last, cache=cache, place=place
+        environment, model, request, policies=policies, parent=parent, may_be_last=may_be_last, place=place
     )
 
 

@@ -26,9 +26,9 @@ from ..errors import (
     ToolEvaluationError,
     ToolValidationError,
 )
+from ..kernel.commit import find_interception_error
 from ..kernel.conclude import INITIALIZE_IT
 from ..kernel.environment import Environment, find_environment
-from ..kernel.inspection import find_interception_error
 from ..kernel.reports import Corrected, correction_attributes
 from ..kernel.tool_calls import ToolOutcome, canonical_arguments, outcome_of_failure
 from ..prompt.stubs import TypeNames, fields_by_key, stub_of

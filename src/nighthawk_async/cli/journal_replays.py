@@ -17,7 +17,7 @@ import nighthawk_async as nh
 from ..configuration import StepExecutorConfiguration
 from ..errors import ConfigurationError
 from ..journal import Record, Replay, ReplayEndError
-from ..kernel.inspection import using_interceptor
+from ..kernel.inspection import using_policy
 from ..models import ModelCapabilities
 from ..parallel import is_async_callable
 from ..recording.exchange import RecordedExchange
@@ -100,7 +100,7 @@ def _recording(path: Path) -> Generator[None, None, None]:
     """Record the exchanges of the body in a cassette, however it ends."""
     recorder = Recorder((), records=True, redactor=Redactor(), label=str(path))
     try:
-        with using_interceptor(recorder):
+        with using_policy(recorder):
             yield
     finally:
         recorder.close()

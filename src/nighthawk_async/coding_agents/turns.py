@@ -13,11 +13,11 @@ from anyio.abc import TaskGroup
 
 from ..agent.loop import AgentLoop, ProposedOutcome, is_final, report_refusals
 from ..agent.model_call import find_partial_answer
+from ..agent.request_node import RequestNode
 from ..agent.task import AgentTask
 from ..kernel.environment import find_environment
 from ..kernel.tool_sets import valid_tool_name
 from ..observation import find_node_writer
-from ..observe.request_node import RequestNode
 from ..types.messages import Message, ToolCall, ToolDefinition, ToolResult, UserContent, UserMessage
 from ..types.model import ModelEvent, ModelRequest, ToolCallCompleted, ToolCallStarted
 from ..types.outcomes import StepOutcome

@@ -13,9 +13,8 @@ from types import MappingProxyType
 import msgspec
 from msgspec import Struct
 
-from ..agent.model_call import ResponseCache, enter_response_cache, find_response_cache
 from ..kernel.environment import Environment
-from ..kernel.inspection import find_interceptor
+from ..kernel.inspection import begin_policy, find_policies, find_source
 from ..kernel.policy import Policies, Policy, Position
 from ..kernel.run_state import current_depth
 from ..kernel.skill_scope import ActiveSkills, ScopedSkill
@@ -87,7 +86,7 @@ class ScopeEncoder:
             CrossingError: A part of it cannot cross.
             LocalOnlyError: A recorder of requests is active, such as a cassette.
         """
-        if find_interceptor() is not None:
+        if find_source() is not None:
             raise LocalOnlyError(
                 "a cassette, or another recorder of model requests, is active, and sees the requests of this "
                 "process alone: make the calls without on= while it is active."
@@ -119,7 +118,7 @@ def _changing(environment: Environment) -> Hashable:
     return (
         tuple(tuple(each.registered) for each in environment.tool_scope.chain()),
         tuple(environment.active_skills or ()),
-        find_response_cache(),
+        find_policies(),
     )
 
 
@@ -167,7 +166,7 @@ def _parts_of(environment: Environment) -> list[tuple[str, object]]:
     parts.append((_ACTIVE, tuple(environment.active_skills or ())))
     parts.append((_PAST, environment.past))
     parts.append((_SAMPLE, (current_sample(), current_seed())))
-    parts.append((_CACHE, find_response_cache()))
+    parts.append((_CACHE, find_policies()))
     return parts
 
 
@@ -226,19 +225,20 @@ class LoadedScope(Struct, frozen=True, kw_only=True, eq=False):
         environment: The environment of the call.
         sample: The sample that it is part of.
         seed: The seed of the trial that it is part of; None for none.
-        cache: The response cache; None for none.
+        cache: The policies of the context: a response cache, or none.
     """
 
     environment: Environment
     sample: tuple[int, ...]
     seed: int | None
-    cache: ResponseCache | None
+    cache: tuple[Policy, ...]
 
     def enter(self) -> None:
         """Make sample, seed and cache those of the current task, until it ends."""
         enter_sample(self.sample)
         enter_seed(self.seed)
-        enter_response_cache(self.cache)
+        for policy in self.cache:
+            begin_policy(policy)
 
 
 def loaded_scope(scope: CrossedScope, worker: Environment) -> LoadedScope:

@@ -17,7 +17,7 @@ from anyio.lowlevel import checkpoint
 from msgspec import Struct
 
 from ..kernel.calls import new_arguments, using_function_place
-from ..kernel.inspection import find_interception_error
+from ..kernel.commit import find_interception_error
 from ..parallel import is_async_callable
 from ..parallel.event_loop import is_worker_thread
 from ..signatures import read_signature, type_hints

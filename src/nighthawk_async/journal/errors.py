@@ -21,7 +21,7 @@ InterceptionError
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
-from ..kernel.inspection import InterceptionError
+from ..kernel.commit import InterceptionError
 from ..pickling import PicklableError, set_public_module
 
 

@@ -2,16 +2,15 @@
 
 import inspect
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, ExitStack
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from types import FrameType, TracebackType
 from typing import Self
 
 from ..errors import NighthawkError
 from ..journal_ports import OpenedJournal
-from ..kernel.inspection import ModelInterceptor, find_interceptor, using_interceptor
-from ..ports import Model
-from ..types.model import ModelEvent, ModelRequest
+from ..kernel.fold import Events, ModelCall, OpenRequest
+from ..kernel.inspection import SourcePolicy, find_source, using_policy
 from .active_replay import using_replay
 from .errors import JournalError, ReplayEndError
 from .frames import is_within
@@ -66,7 +65,7 @@ class Replay:
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            stack.enter_context(using_interceptor(_NoModels(find_interceptor())))
+            stack.enter_context(using_policy(_NoModels(find_source())))
             stack.enter_context(using_replay(self._open_recorded))
             self._stack = stack.pop_all()
         return self
@@ -176,30 +175,31 @@ class _OpenedReplay(OpenedJournal):
         self.__exit__(exc_type, exc, traceback)
 
 
-class _NoModels:
+class _NoModels(SourcePolicy):
     """Refuses requests to models. Recorded responses pass through a cassette that records.
 
     Args:
-        outer: The interceptor that is active outside of the replay; None for none.
+        outer: The source that is active outside of the replay; None for none.
     """
 
-    is_offline = True
-
-    def __init__(self, outer: ModelInterceptor | None) -> None:
+    def __init__(self, outer: SourcePolicy | None) -> None:
         self._outer = outer
 
-    def stream(
-        self, model: Model, request: ModelRequest, step_path: tuple[str, ...]
-    ) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
-        """Return a recorded response; see `ModelInterceptor.stream`."""
-        if not isinstance(model, RecordedModel):
+    @property
+    def is_offline(self) -> bool:
+        """True: keys of models are not needed."""
+        return True
+
+    def around_request(self, call: ModelCall, open_request: OpenRequest) -> Events:
+        """Return a recorded response."""
+        if not isinstance(call.model, RecordedModel):
             raise ReplayEndError(
-                f"a replay asks no model, and {model.name} is asked outside of the run that is replayed",
+                f"a replay asks no model, and {call.model.name} is asked outside of the run that is replayed",
                 place="",
             )
         if self._outer is None or self._outer.is_offline:
-            return model.stream(request)
-        return self._outer.stream(model, request, step_path)
+            return open_request()
+        return self._outer.around_request(call, open_request)
 
 
 def replay(store: JournalStore | str, run_id: str, *, until: str | None = None, pdb: bool = False) -> Replay:

@@ -12,8 +12,8 @@ import msgspec
 from ..causes import ends_run, leaves_of
 from ..errors import ConfigurationError, ModelError, NighthawkError
 from ..kernel.calls import below_place, current_place, identity_version, using_function_place
+from ..kernel.commit import find_interception_error
 from ..kernel.environment import find_environment, find_journal, using_environment
-from ..kernel.inspection import find_interception_error
 from ..kernel.usage_meter import UsageMeter
 from ..observation import observed
 from ..parallel import is_async_callable

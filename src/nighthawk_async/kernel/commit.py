@@ -220,7 +220,7 @@ _CHANGED: Mapping[Rewriter, str] = {
 
 
 class InterceptionError(NighthawkError, RunEndingError):
-    """An interceptor cannot go on.
+    """A recording, or the journal of a run, cannot go on.
 
     It concerns the host only: it passes through every step unchanged, and no model sees it or is asked
     for a correction.

@@ -15,11 +15,10 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from ..errors import HookError, ToolBoundaryError
-from ..ports import AttemptsSource, Model, RequestSource
+from ..ports import AttemptsSource, Model
 from ..types.messages import ToolCall, ToolResult
 from ..types.model import FinishReason, ModelEvent, ModelRequest
 from ..types.outcomes import StepOutcome
@@ -207,8 +206,7 @@ class ModelCall:
         finish_reason: Why the response ended; None if it did not end by itself.
         error: The error that it failed with; None if it did not fail.
         ending: The error with which its response was left, be it that of the request or of who reads it.
-        was_sent: Whether no policy refused it or answered itself.
-        source: The source of its response; None for the model.
+        was_sent: Whether no policy refused it or gave events of its own.
     """
 
     __slots__ = (
@@ -220,7 +218,6 @@ class ModelCall:
         "model",
         "place",
         "request",
-        "source",
         "usage",
         "was_sent",
     )
@@ -238,11 +235,6 @@ class ModelCall:
         self.error: Exception | None = None
         self.ending: BaseException | None = None
         self.was_sent = False
-        self.source: RequestSource | None = None
-
-    async def is_cached(self) -> bool:
-        """Whether a response cache answers the request as it is now; it waits for an equal one."""
-        return self.source is not None and await self.source.find(self.request)
 
 
 class AroundRequest(Protocol):
@@ -256,29 +248,69 @@ class AroundRequest(Protocol):
 Events: TypeAlias = AbstractAsyncContextManager[AsyncIterator[ModelEvent]]
 """A response: its events, while it is entered."""
 
-OpenRequest: TypeAlias = Callable[[], Events]
-"""Sends the request of a call, as it is then, through the policies inside; enter what it returns."""
+OpenResponse: TypeAlias = Callable[[], Events]
+"""Opens a response."""
+
+
+class OpenRequest:
+    """Sends the request of a call, as it is then, through the policies inside; enter what it returns."""
+
+    __slots__ = ("_call", "_index", "_policies", "_send")
+
+    def __init__(
+        self,
+        policies: Sequence[AroundRequest],
+        call: ModelCall,
+        send: Callable[[OpenResponse | None], Events],
+        index: int,
+    ) -> None:
+        self._policies = policies
+        self._call = call
+        self._send = send
+        self._index = index
+
+    def __call__(self) -> Events:
+        """Return the response.
+
+        Raises:
+            HookError: A policy inside gave no async context manager, or made the request something else.
+        """
+        return response_through(self._policies, self._call, self._send, self._index)
+
+    def answer(self, open_response: OpenResponse) -> Events:
+        """Return a response of a cache: no policy inside and no model is asked, and no budget is charged.
+
+        It is shown and traced as cached, and in a run with a journal it is recorded. Its usage is what its
+        events report.
+
+        Args:
+            open_response: Opens it, unless the journal has it.
+        """
+        return self._send(open_response)
 
 
 def response_through(
-    policies: Sequence[AroundRequest], call: ModelCall, send: OpenRequest, index: int = 0
+    policies: Sequence[AroundRequest],
+    call: ModelCall,
+    send: Callable[[OpenResponse | None], Events],
+    index: int = 0,
 ) -> Events:
     """Return the response to a request as the policy at an index gives it, around those behind it.
 
     Args:
         policies: Those that override `around_request`, outermost first.
         call: The request.
-        send: Sends it.
+        send: Sends it, or opens the response that it is given instead.
         index: The policy.
 
     Raises:
         HookError: A policy gave no async context manager, or made the request something else.
     """
     if index == len(policies):
-        return send()
+        return send(None)
     policy, method = policies[index], f"{type(policies[index]).__qualname__}.around_request"
     check_answer(call.request, ModelRequest, method)
-    events = policy.around_request(call, partial(response_through, policies, call, send, index + 1))
+    events = policy.around_request(call, OpenRequest(policies, call, send, index + 1))
     if not hasattr(type(events), "__aenter__"):
         what = f"{method} gave {type(events).__name__} instead of an async context manager"
         raise HookError(what, hook=method)
@@ -287,7 +319,7 @@ def response_through(
 
 @asynccontextmanager
 async def with_end_reported(
-    call: ModelCall, open_request: OpenRequest, after: Callable[[ModelCall], Awaitable[None]]
+    call: ModelCall, open_request: OpenResponse, after: Callable[[ModelCall], Awaitable[None]]
 ) -> AsyncGenerator[AsyncIterator[ModelEvent], None]:
     """Send a request, and report its end: its success or failure, but no cancellation and no refusal.
 

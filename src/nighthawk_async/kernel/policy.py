@@ -163,11 +163,15 @@ class Position(IntEnum):
     OVERSIGHT = 3
     VERIFICATION = 4
     PERMISSIONS = 5
-    BUDGETS = 6
-    ATTEMPTS = 7
-    PEOPLE = 8
-    VISIBLE_NAMES = 9
-    SHARED_OBJECTS = 10
+    RESPONSES = 6
+    """The response cache: what it answers costs nothing."""
+    BUDGETS = 7
+    ATTEMPTS = 8
+    PEOPLE = 9
+    VISIBLE_NAMES = 10
+    SHARED_OBJECTS = 11
+    MODEL = 12
+    """What answers in place of every model: a recorder, a replay."""
 
 
 class InnerScope(NamedTuple):

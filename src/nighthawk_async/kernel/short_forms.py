@@ -19,6 +19,7 @@ from .fold import (
     Events,
     ModelCall,
     OpenRequest,
+    OpenResponse,
     StepEnd,
     StepProceed,
     ToolCallProceed,
@@ -110,7 +111,7 @@ def _around_request(self: Any, call: ModelCall, open_request: OpenRequest) -> Ev
 
 @asynccontextmanager
 async def _after_asking(
-    self: Any, call: ModelCall, opened: OpenRequest
+    self: Any, call: ModelCall, opened: OpenResponse
 ) -> AsyncGenerator[AsyncIterator[ModelEvent], None]:
     await self.before_request(call)
     check_answer(call.request, ModelRequest, f"{type(self).__qualname__}.before_request")

@@ -17,7 +17,7 @@ from typing import Any, cast
 import msgspec
 import yaml
 
-from ..kernel.inspection import InterceptionError
+from ..kernel.commit import InterceptionError
 from ..pickling import set_public_module
 from .exchange import RecordedExchange, replay_consumed, replay_error, replay_events
 from .redaction import encoded

@@ -6,8 +6,7 @@ Steps on several event loops and threads may send requests at the same time.
 import difflib
 import threading
 from collections import defaultdict, deque
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import TracebackType
@@ -18,11 +17,13 @@ import msgspec
 from anyio.lowlevel import checkpoint
 
 from ..errors import ConfigurationError, ModelError
-from ..ports import ForwardedStream, Model, ResponseStream
+from ..kernel.environment import find_environment
+from ..kernel.fold import Events, ModelCall, OpenRequest, OpenResponse
+from ..kernel.inspection import SourcePolicy
+from ..ports import ForwardedStream, ResponseStream
 from ..types.messages import Message
 from ..types.model import (
     ModelEvent,
-    ModelRequest,
     ResponseFinished,
 )
 from ..types.usage import Usage
@@ -80,7 +81,7 @@ class RecordingStream(ForwardedStream):
 
     def __init__(
         self,
-        open_stream: Callable[[], AbstractAsyncContextManager[AsyncIterator[ModelEvent]]],
+        open_stream: OpenResponse,
         keep: Callable[[ResponseRecord], None],
     ) -> None:
         self._open_stream = open_stream
@@ -217,8 +218,8 @@ _HOW_TO_RECORD = (
 )
 
 
-class Recorder:
-    """The interceptor of a cassette.
+class Recorder(SourcePolicy):
+    """The responses of a cassette, in place of those of models.
 
     A recording fits a request with the same step path, model and canonical request. Several that fit are used
     in the order of recording, each once.
@@ -285,32 +286,32 @@ class Recorder:
         with self._lock:
             self._is_closed = True
 
-    def stream(
-        self, model: Model, request: ModelRequest, step_path: tuple[str, ...]
-    ) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
-        """Replay or record the response to a request; see `ModelInterceptor.stream`.
+    def around_request(self, call: ModelCall, open_request: OpenRequest) -> Events:
+        """Replay or record the response to a request.
 
         Raises:
             CassetteError: The cassette is closed.
             CassetteMissError: No recording fits, and the cassette does not record.
         """
+        model_name, request, environment = call.model.name, call.request, find_environment()
+        step_path = () if environment is None else environment.step_path
         with self._lock:
             self._redactor.learn(request.settings)
             canonical = canonical_request(request, redact=self._redactor.redact)
-            digest = digest_of(model.name, canonical)
+            digest = digest_of(model_name, canonical)
             if self._is_closed:
                 raise CassetteError(f"The cassette {self._label} is closed; leave it after its last step.")
             if positions := self._unused[step_path, digest]:
                 self.replayed += 1
                 return ReplayStream(self._recordings[positions.popleft()])
             if not self._records:
-                raise self._miss(step_path, model.name, canonical, digest)
-            asked = RecordedExchange(step=step_path, model=model.name, digest=digest, request=canonical)
+                raise self._miss(step_path, model_name, canonical, digest)
+            asked = RecordedExchange(step=step_path, model=model_name, digest=digest, request=canonical)
             position = len(self._taken)
             self._taken.append(None)
             self._conversations.append(request.messages)
             self._in_progress.add(position)
-        return RecordingStream(partial(model.stream, request), partial(self._keep, position, asked))
+        return RecordingStream(open_request, partial(self._keep, position, asked))
 
     def _keep(self, position: int, asked: RecordedExchange, record: ResponseRecord) -> None:
         """Keep the record of a response that has ended."""

@@ -8,11 +8,11 @@ from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeAlias, TypeVar, cast, overload
 from weakref import WeakValueDictionary
 
-from ..agent.model_call import enter_response_cache, leave_response_cache
+from ..kernel.inspection import begin_policy, end_policy
 from ..threads import call_in_thread
 from ..types.unset import UNSET, Unset
 from .errors import InvalidPolicyError
-from .response_cache import StoredResponses
+from .response_cache import NoResponses, StoredResponses
 from .response_stores import MemoryStore, ResponseStore
 from .sqlite_store import SqliteStore, checked_path
 from .transforming import Call, Transformer
@@ -95,24 +95,24 @@ class Cached(Transformer):
     def __enter__(self) -> Self:
         if self._cache is not None:
             self._cache.store.open()
-        enter_response_cache(self._cache)
+        begin_policy(self._cache or _NO_CACHE)
         return self
 
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        leave_response_cache()
+        end_policy(self._cache or _NO_CACHE)
 
     async def __aenter__(self) -> Self:
         if self._cache is not None and self._cache.store.blocks:
             await call_in_thread(self._cache.store.open)
-        enter_response_cache(self._cache)
+        begin_policy(self._cache or _NO_CACHE)
         return self
 
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        leave_response_cache()
+        end_policy(self._cache or _NO_CACHE)
 
     def run(self, call: Call[Any]) -> Any:
         """Call the function with the cache."""
@@ -125,6 +125,7 @@ class Cached(Transformer):
             return await call()
 
 
+_NO_CACHE = NoResponses()
 _lock = threading.Lock()
 _stores: WeakValueDictionary[Path, SqliteStore] = WeakValueDictionary()
 _caches: WeakValueDictionary[int, StoredResponses] = WeakValueDictionary()

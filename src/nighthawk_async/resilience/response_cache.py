@@ -9,6 +9,8 @@ import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar, TypeVarTuple
 
@@ -16,8 +18,11 @@ import msgspec
 from anyio.lowlevel import checkpoint
 
 from ..errors import ConfigurationError, ModelError
+from ..kernel.environment import find_journal
+from ..kernel.fold import Events, ModelCall, OpenRequest
+from ..kernel.policy import Policy, Position
 from ..parallel.event_loop import LoopEvent
-from ..ports import ForwardedStream, Model, OpenSource, ResponseStream
+from ..ports import Model, ResponseStream
 from ..recording.exchange import (
     RecordedError,
     RecordedExchange,
@@ -59,12 +64,22 @@ class _Flight:
         self.error: RecordedError | None = None
 
 
-class StoredResponses:
-    """The response cache of a store; see `agent.model_call.ResponseCache`. Any thread may use it.
+class NoResponses(Policy):
+    """No response cache, whatever is active outside."""
+
+    position = Position.RESPONSES
+
+
+class StoredResponses(Policy):
+    """The response cache of a store: answers equal requests with the response to the first of them.
+
+    Any thread may use it.
 
     Args:
         store: The store.
     """
+
+    position = Position.RESPONSES
 
     def __init__(self, store: ResponseStore) -> None:
         self.store = store
@@ -80,6 +95,10 @@ class StoredResponses:
     def requests_in_progress(self) -> int:
         """The number of requests that have no response yet."""
         return len(self._flights)
+
+    def around_request(self, call: ModelCall, open_request: OpenRequest) -> Events:
+        """Give the response that the journal of a run has, the cache, or the model, which is kept."""
+        return _Lookup(self, call, open_request)
 
     async def look_up(self, model: Model, request: ModelRequest) -> "StoredEntry | None":
         """Return the entry of a request, as soon as no equal request is in progress."""
@@ -179,13 +198,17 @@ def _check_of(content: bytes) -> bytes:
 
 
 class StoredEntry:
-    """The entry of one request; see `agent.model_call.CacheEntry`.
+    """The entry of one request.
 
     Args:
         cache: The cache.
         digest: The digest of the request.
         flight: The request in progress, or its response.
         model_name: The model.
+
+    Attributes:
+        is_hit: Whether no model is asked, because an equal request has a response, or has just failed.
+            Otherwise equal requests wait until this one has ended or is released.
     """
 
     __slots__ = ("_cache", "_digest", "_flight", "_model_name", "is_hit")
@@ -197,9 +220,9 @@ class StoredEntry:
         self._model_name = model_name
         self.is_hit = flight.exchange is not None or flight.error is not None
 
-    def open(self, open_source: OpenSource) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
-        """Return the response, from the cache or from its source."""
-        return _CachedStream(self._flight) if self.is_hit else _StoringStream(self, open_source)
+    def open(self) -> Events:
+        """Return the response, or fail, as the equal request did."""
+        return _CachedStream(self._flight)
 
     async def arrived(self, events: list[ModelEvent]) -> None:
         """Keep the response, if it is a whole one."""
@@ -209,9 +232,9 @@ class StoredEntry:
         else:
             self.release()
 
-    def failed(self, error: ModelError | ConfigurationError) -> None:
-        """Let the requests that wait fail too: each would meet the same error."""
-        if self._flight.exchange is None:
+    def failed(self, error: BaseException) -> None:
+        """Let the requests that wait fail, too, if each would meet the same error."""
+        if isinstance(error, ModelError | ConfigurationError) and self._flight.exchange is None:
             self._flight.error = record_error(error)
         self.release()
 
@@ -221,26 +244,82 @@ class StoredEntry:
             self._cache.end(self._digest, self._flight)
 
 
-class _StoringStream(ForwardedStream):
+class _Lookup(AbstractAsyncContextManager[AsyncIterator[ModelEvent]]):
+    """The response to a request, from the cache or on its way there.
+
+    Args:
+        responses: The cache.
+        call: The request.
+        open_request: Sends it.
+    """
+
+    __slots__ = ("_call", "_open_request", "_response", "_responses")
+
+    def __init__(self, responses: StoredResponses, call: ModelCall, open_request: OpenRequest) -> None:
+        self._responses = responses
+        self._call = call
+        self._open_request = open_request
+
+    async def __aenter__(self) -> AsyncIterator[ModelEvent]:
+        self._response = await self._find()
+        return await self._response.__aenter__()
+
+    async def __aexit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        return await self._response.__aexit__(exception_type, exception, traceback)
+
+    async def _find(self) -> Events:
+        call, journal = self._call, find_journal()
+        is_cached = None if journal is None or call.place is None else journal.find_cached(call.place)
+        if is_cached is not None:  # the journal has it, and gives it
+            recorded = partial(call.model.stream, call.request)
+            return self._open_request.answer(recorded) if is_cached else self._open_request()
+        entry = await self._responses.look_up(call.model, call.request)
+        if entry is None:
+            return self._open_request()
+        return (
+            self._open_request.answer(entry.open)
+            if entry.is_hit
+            else _Storing(entry, call, self._open_request)
+        )
+
+
+class _Storing(AbstractAsyncContextManager[AsyncIterator[ModelEvent]], AsyncIterator[ModelEvent]):
     """A response on its way into the cache.
 
     Args:
         entry: The entry of its request.
-        open_source: Asks the model.
+        call: The request.
+        open_request: Sends it.
     """
 
-    def __init__(self, entry: StoredEntry, open_source: OpenSource) -> None:
-        self._entry = entry
-        self._open_source = open_source
-        self._events: list[ModelEvent] = []
+    __slots__ = ("_call", "_entry", "_given", "_open_request", "_received", "_response")
 
-    async def __aenter__(self) -> Self:
+    def __init__(self, entry: StoredEntry, call: ModelCall, open_request: OpenRequest) -> None:
+        self._entry = entry
+        self._call = call
+        self._open_request = open_request
+        self._received: list[ModelEvent] = []
+
+    async def __aenter__(self) -> AsyncIterator[ModelEvent]:
+        call, request = self._call, self._call.request
         try:
-            await self.enter_source(self._open_source())
+            self._response = self._open_request()
+            self._given = await self._response.__aenter__()
         except BaseException as error:
-            self._end(error)
+            if call.was_sent:
+                self._entry.failed(error)
+            else:  # a budget that refused it, which others may not have
+                self._entry.release()
             raise
-        return self
+        if call.request is request or replace(call.request, settings=request.settings) == request:
+            return self  # a limit of the output, which a budget has set, is nothing to a whole response
+        self._entry.release()  # a budget has it conclude
+        return self._given
 
     async def __aexit__(
         self,
@@ -249,24 +328,18 @@ class _StoringStream(ForwardedStream):
         traceback: TracebackType | None,
     ) -> bool | None:
         self._entry.release()
-        return await super().__aexit__(exception_type, exception, traceback)
+        return await self._response.__aexit__(exception_type, exception, traceback)
 
     async def __anext__(self) -> ModelEvent:
         try:
-            event = await super().__anext__()
+            event = await self._given.__anext__()
         except BaseException as error:
-            self._end(error)
-            raise
-        self._events.append(event)
-        if isinstance(event, ResponseFinished):
-            await self._entry.arrived(self._events)
-        return event
-
-    def _end(self, error: BaseException) -> None:
-        if isinstance(error, ModelError | ConfigurationError):
             self._entry.failed(error)
-        else:
-            self._entry.release()
+            raise
+        self._received.append(event)
+        if isinstance(event, ResponseFinished):
+            await self._entry.arrived(self._received)
+        return event
 
 
 class _CachedStream(ResponseStream):

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Literal, Self, TypeAlias, get_args
 
 from ..causes import is_group
-from ..kernel.inspection import ModelInterceptor, using_interceptor
+from ..kernel.inspection import SourcePolicy, using_policy
 from ..recording.exchange import RecordedExchange
 from ..recording.file import (
     CassetteError,
@@ -46,7 +46,7 @@ class Cassette:
         mode: CassetteMode,
         redactions: tuple[Redaction, ...] = (),
         keep_on_error: bool = False,
-        activate: Callable[[ModelInterceptor], AbstractContextManager[None]] = using_interceptor,
+        activate: Callable[[SourcePolicy], AbstractContextManager[None]] = using_policy,
     ) -> None:
         if mode not in get_args(CassetteMode):
             raise CassetteError(f"mode must be one of {get_args(CassetteMode)}, not {mode!r}")

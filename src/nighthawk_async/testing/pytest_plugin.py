@@ -15,7 +15,7 @@ from typing import Any, cast, get_args
 
 import pytest
 
-from ..kernel.inspection import using_interceptor_everywhere
+from ..kernel.inspection import using_source_everywhere
 from ..natural.checking import check_paths
 from ..recording.redaction import Redaction
 from .cassettes import Cassette, CassetteMode
@@ -110,7 +110,7 @@ def model_cassette(
         _file_of(request.node),
         mode=cast("CassetteMode", request.config.getoption("--record")),
         redactions=tuple(cassette_redactions),
-        activate=using_interceptor_everywhere,
+        activate=using_source_everywhere,
     )
     with tape:
         yield tape

@@ -10,7 +10,7 @@ import pytest
 
 import nighthawk_async as nh
 from nighthawk_async.asgi import NighthawkMiddleware, Problem, find_problem
-from nighthawk_async.kernel.inspection import InterceptionError
+from nighthawk_async.kernel.commit import InterceptionError
 from nighthawk_async.parallel import TaskCancelledError
 from nighthawk_async.resilience import CircuitOpenError
 from tests.unit.asgi.applications import Steps, answer

@@ -1,7 +1,4 @@
-"""Where executors reach a model: step paths, interceptors, and errors that concern the host alone."""
-
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager
+"""Where executors reach a model: step paths, sources in its place, and errors that concern the host alone."""
 
 import anyio
 import anyio.to_thread
@@ -9,17 +6,18 @@ import pytest
 
 import nighthawk_async as nh
 from nighthawk_async.agent.model_call import open_stream
+from nighthawk_async.kernel.commit import InterceptionError, find_interception_error
+from nighthawk_async.kernel.environment import find_environment
 from nighthawk_async.kernel.inspection import (
-    InterceptionError,
-    find_interception_error,
+    SourcePolicy,
     needs_endpoint,
-    using_interceptor,
-    using_interceptor_everywhere,
+    using_policy,
+    using_source_everywhere,
 )
 from nighthawk_async.models.providers import create_model
 from nighthawk_async.testing import ScriptedModel, model_response, tool_call
 from nighthawk_async.types.messages import UserMessage
-from nighthawk_async.types.model import ModelEvent, ModelRequest
+from nighthawk_async.types.model import ModelRequest
 
 pytestmark = pytest.mark.anyio
 
@@ -27,26 +25,31 @@ HELLO = ModelRequest(messages=(UserMessage(content=("Hello",)),))
 END = tool_call("nh_outcome", kind="pass")
 
 
-class Watcher:
+class Watcher(SourcePolicy):
     """Lets every request through and remembers where it came from."""
 
     def __init__(self, *, is_offline: bool = False) -> None:
-        self.is_offline = is_offline
+        self._is_offline = is_offline
         self.paths: list[tuple[str, ...]] = []
 
-    def stream(
-        self, model: nh.models.Model, request: ModelRequest, step_path: tuple[str, ...]
-    ) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
-        self.paths.append(step_path)
-        return model.stream(request)
+    @property
+    def is_offline(self) -> bool:
+        return self._is_offline
+
+    def around_request(
+        self, call: nh.policies.ModelCall, open_request: nh.policies.OpenRequest
+    ) -> nh.policies.Events:
+        environment = find_environment()
+        self.paths.append(() if environment is None else environment.step_path)
+        return open_request()
 
 
 class Refuser(Watcher):
     """Has no answer to anything."""
 
-    def stream(
-        self, model: nh.models.Model, request: ModelRequest, step_path: tuple[str, ...]
-    ) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
+    def around_request(
+        self, call: nh.policies.ModelCall, open_request: nh.policies.OpenRequest
+    ) -> nh.policies.Events:
         raise InterceptionError("no answer")
 
 
@@ -93,17 +96,17 @@ async def test_a_path_names_the_enclosing_blocks_by_module_function_and_number()
         ]
     )
     async with nh.run(executor_of(model)):
-        with using_interceptor(watcher):
+        with using_policy(watcher):
             await outer()
     second = address("outer:2")
     assert watcher.paths == [(address("outer:1"),), (second,), (second, address("inner:1")), (second,)]
 
 
-async def test_an_interceptor_flows_into_threads_and_nested_runs_and_not_out_again() -> None:
+async def test_a_source_flows_into_threads_and_nested_runs_and_not_out_again() -> None:
     watcher = Watcher()
     model = ScriptedModel([model_response(END)] * 3)
     async with nh.run(executor_of(model)):
-        with using_interceptor(watcher):
+        with using_policy(watcher):
             await anyio.to_thread.run_sync(in_thread)
             async with nh.run(executor_of(model)):
                 await inner()
@@ -111,7 +114,7 @@ async def test_an_interceptor_flows_into_threads_and_nested_runs_and_not_out_aga
     assert watcher.paths == [(address("in_thread:1"),), (address("inner:1"),)]
 
 
-async def test_the_innermost_interceptor_counts_and_one_of_the_context_before_that_of_the_program() -> None:
+async def test_the_innermost_source_counts_and_one_of_the_context_before_that_of_the_program() -> None:
     everywhere, outer_one, inner_one = Watcher(), Watcher(), Watcher()
     model = ScriptedModel([model_response()] * 3)
 
@@ -119,10 +122,10 @@ async def test_the_innermost_interceptor_counts_and_one_of_the_context_before_th
         async with open_stream(model, HELLO):
             pass
 
-    with using_interceptor_everywhere(everywhere):
+    with using_source_everywhere(everywhere):
         await ask()
-        with using_interceptor(outer_one):
-            with using_interceptor(inner_one):
+        with using_policy(outer_one):
+            with using_policy(inner_one):
                 await ask()
             await ask()
     assert [len(each.paths) for each in (everywhere, outer_one, inner_one)] == [1, 1, 1]
@@ -130,7 +133,7 @@ async def test_the_innermost_interceptor_counts_and_one_of_the_context_before_th
 
 async def test_a_request_outside_every_step_has_no_path() -> None:
     watcher = Watcher()
-    with using_interceptor(watcher):
+    with using_policy(watcher):
         async with open_stream(ScriptedModel([model_response()]), HELLO):
             pass
     assert watcher.paths == [()]
@@ -144,7 +147,7 @@ async def test_an_interception_error_is_no_reason_for_a_correction(
     model = ScriptedModel([])
     executor = nh.AgentStepExecutor.from_model(model=model, configuration=configuration)
     async with nh.run(executor) as run:
-        with using_interceptor(Refuser()), pytest.raises(InterceptionError, match="no answer"):
+        with using_policy(Refuser()), pytest.raises(InterceptionError, match="no answer"):
             await inner()
     assert run.usage_meter.usage.requests == 1
 
@@ -153,7 +156,7 @@ async def test_an_interception_error_passes_a_tool_of_the_users_by() -> None:
     model = ScriptedModel([model_response(tool_call("look"))])
 
     async def call_inner() -> None:
-        with using_interceptor(Refuser()):
+        with using_policy(Refuser()):
             await inner()
 
     async with nh.run(executor_of(model)):
@@ -184,11 +187,11 @@ def test_models_need_no_key_and_no_weights_while_all_answers_are_replayed() -> N
     assert needs_endpoint()
     with pytest.raises(nh.errors.MissingCredentialError):
         create_model("openai-chat:gpt-5-nano", environment={})
-    for interceptor in (using_interceptor, using_interceptor_everywhere):
-        with interceptor(Watcher(is_offline=True)):
+    for using in (using_policy, using_source_everywhere):
+        with using(Watcher(is_offline=True)):
             assert not needs_endpoint()
             assert create_model("openai-chat:gpt-5-nano", environment={}).name == "openai-chat:gpt-5-nano"
             absent = create_model("local:/nowhere/model.gguf", environment={})
             assert absent.name == "local:/nowhere/model.gguf"
-        with interceptor(Watcher()), pytest.raises(nh.errors.MissingCredentialError):
+        with using(Watcher()), pytest.raises(nh.errors.MissingCredentialError):
             create_model("openai-chat:gpt-5-nano", environment={})

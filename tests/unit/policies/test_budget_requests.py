@@ -1,7 +1,7 @@
 """What one request reserves, and what it is charged when it ends."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -11,7 +11,8 @@ import pytest
 
 import nighthawk_async as nh
 from nighthawk_async.hooks import AfterModelRequest, BeforeModelRequest
-from nighthawk_async.kernel.inspection import InterceptionError, using_interceptor
+from nighthawk_async.kernel.commit import InterceptionError
+from nighthawk_async.kernel.inspection import SourcePolicy, using_policy
 from nighthawk_async.prompt.tokens import TokenCounter
 from nighthawk_async.testing import ScriptedModel, model_response
 from nighthawk_async.values.request_bound import TokenMeasure, find_output_limit, request_text
@@ -454,17 +455,15 @@ async def test_a_cancelled_request_is_settled(stage: str) -> None:
     assert budget.usage == run.usage_meter.usage
 
 
-async def test_a_request_that_an_interceptor_has_no_answer_for_takes_nothing() -> None:
-    class Refuser:
-        is_offline = True
-
-        def stream(
-            self, model: nh.models.Model, request: nh.models.ModelRequest, step_path: tuple[str, ...]
-        ) -> AbstractAsyncContextManager[AsyncIterator[nh.models.ModelEvent]]:
+async def test_a_request_that_a_source_has_no_answer_for_takes_nothing() -> None:
+    class Refuser(SourcePolicy):
+        def around_request(
+            self, call: nh.policies.ModelCall, open_request: nh.policies.OpenRequest
+        ) -> nh.policies.Events:
             raise InterceptionError("no answer")
 
     budget = nh.budget(tokens=ROOM, turns=5)
-    with using_interceptor(Refuser()):
+    with using_policy(Refuser()):
         async with nh.run(executor_of(known_model()), budget=budget) as run:
             with pytest.raises(InterceptionError):
                 await act()

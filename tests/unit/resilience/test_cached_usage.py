@@ -3,9 +3,12 @@
 from decimal import Decimal
 from pathlib import Path
 
+import anyio
 import pytest
 
 import nighthawk_async as nh
+from nighthawk_async.kernel.inspection import begin_policy
+from nighthawk_async.kernel.policy import Position
 from nighthawk_async.models import ModelPrice
 from nighthawk_async.resilience import cached
 
@@ -47,6 +50,41 @@ async def test_a_forced_conclusion_is_not_kept_for_requests_that_are_free() -> N
         second = await number("a")
     concluded = model.requests[0] != model.requests[-1]
     assert (second != first) is concluded
+
+
+async def test_a_budget_that_cannot_be_kept_fails_no_equal_request_without_it() -> None:
+    model, is_asked, answers = Counting(), anyio.Event(), list[int]()
+
+    class Refusing(nh.Policy):
+        position = Position.BUDGETS
+
+        async def before_request(self, call: nh.policies.ModelCall) -> None:
+            is_asked.set()
+            await anyio.wait_all_tasks_blocked()  # until the other one waits
+            raise nh.ConfigurationError("the price is unknown")
+
+    async def refused() -> None:
+        begin_policy(Refusing())
+        with pytest.raises(nh.ConfigurationError, match="price"):
+            await number("a")
+
+    async def ask() -> None:
+        answers.append(await number("a"))
+
+    async with nh.run(model), cached(), anyio.create_task_group() as group:
+        group.start_soon(refused)
+        await is_asked.wait()
+        group.start_soon(ask)
+    assert answers == [1]
+
+
+async def test_a_limit_of_the_output_makes_no_other_request() -> None:
+    model = Counting(capabilities=nh.models.ModelCapabilities(max_output_tokens=50))
+    async with nh.run(model), cached():
+        with nh.scope(budget=nh.budget(tokens=10_000, max_output_tokens=40)):
+            assert await number("a") == 1
+        assert await number("a") == 1
+    assert model.requests[0].settings == {"max_tokens": 40}
 
 
 async def test_hooks_and_the_tree_see_that_it_was_cached() -> None:

@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel
 
 from nighthawk_async.errors import HookError, HumanError, StepAbortedError
-from nighthawk_async.kernel.inspection import InterceptionError
+from nighthawk_async.kernel.commit import InterceptionError
 from nighthawk_async.parallel import Failed, Succeeded
 from nighthawk_async.resilience import InvalidPolicyError, plurality
 from nighthawk_async.resilience.voting import Tally, Votes

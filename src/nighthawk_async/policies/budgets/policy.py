@@ -98,8 +98,6 @@ class BudgetPolicy(Policy):
             BudgetExceededError: There is no room for it, or it would take that of the last one.
         """
         call.request = with_output_limit(call.request, call.model, self.accounts)
-        if await call.is_cached():
-            return  # it consumes nothing, so there is always room for it
         environment = get_environment()
         try:
             with nullcontext() if call.place is None else below_place(call.place):

@@ -13,8 +13,8 @@ from pydantic import PydanticInvalidForJsonSchema, PydanticUserError
 from ...errors import ApprovalDeniedError
 from ...journal_ports import BegunQuestion, GivenAnswers, RunJournal
 from ...kernel.calls import take_place
+from ...kernel.commit import InterceptionError
 from ...kernel.environment import find_journal
-from ...kernel.inspection import InterceptionError
 from ...types.asked_questions import AskedQuestion, GivenVote
 from ...values.validation import type_adapter, type_name
 from .ballot import Ballot, Vote

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..pickling import PicklableError
 from ..types.json import is_json_list, is_json_mapping
 from ..types.messages import ToolCall
 from .model_reply import ModelReply, as_objects
@@ -12,7 +13,7 @@ from .model_reply import ModelReply, as_objects
 _INDENT = 2
 
 
-class AnswerFormError(ValueError):
+class AnswerFormError(PicklableError, ValueError):
     """A text is no answer in a form that is known."""
 
 

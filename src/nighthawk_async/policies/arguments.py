@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, cast
 
 from ..configuration import StepExecutorConfiguration
 from ..errors import NighthawkError
-from ..kernel.commands import CallGuard
-from ..kernel.context import StepContext, StepExecutor, shows_named_only
+from ..kernel.context import StepExecutor, shows_named_only
 from ..kernel.environment import get_environment
 from ..kernel.policy import InnerScope, Policies, Policy, Position
+from ..kernel.step import Step
 from ..lazy_exports import LazyModule
-from ..natural.blocks import NaturalBlock
 from ..suggestions import did_you_mean
 from ..types.unset import UNSET, Unset
 
@@ -161,14 +160,10 @@ class _VisibleNamesLater(Policy):
 
     position: ClassVar[Position] = Position.VISIBLE_NAMES
 
-    def prepare(self, context: StepContext, block: NaturalBlock) -> None:
+    def prepare(self, step: Step) -> None:
         """Hide the other names if the configuration now requires it."""
         if shows_named_only(get_environment().step_executor):
-            _make_visible_names().prepare(context, block)
-
-    def guard_calls(self, context: StepContext) -> CallGuard | None:
-        """Return the guard that keeps code from names that were hidden."""
-        return None if context.visible_builtins is None else _make_visible_names().guard_calls(context)
+            _make_visible_names().prepare(step)
 
 
 def _with_visible_names(policies: Policies, executor: StepExecutor) -> Policies:

@@ -77,6 +77,11 @@ class CalledBlock(NamedTuple):
     caller: Execution | None
     depth: int
 
+    @property
+    def step_id(self) -> str:
+        """The step id."""
+        return step_id_of(self.block)
+
 
 def step_id_of(block: NaturalBlock) -> str:
     """The step id of a block, `python_module:line` (specification 10.1)."""
@@ -88,7 +93,7 @@ def identity_of(outer: Environment, called: CalledBlock) -> ExecutionRef:
     return ExecutionRef(
         run_id=outer.execution_ref.run_id,
         scope_id=outer.execution_ref.scope_id,
-        step_id=step_id_of(called.block),
+        step_id=called.step_id,
         execution_id=os.urandom(16).hex(),
         parent_execution_id=None if called.caller is None else called.caller.id,
     )

@@ -17,6 +17,7 @@ from anyio.abc import TaskGroup
 from ..actors import BareTaskGroup
 from ..errors import ExecutionError
 from ..executions import depth_below, find_execution
+from ..journal_ports import RunJournal
 from ..natural.blocks import NaturalBlock
 from ..threads import call_in_thread
 from ..tracing import find_tracing, traced
@@ -99,7 +100,7 @@ async def run_step(
         if outer.journal is not None:
             place = place or take_step_place(block, python_locals, literal)
         called = CalledBlock(block, site, python_locals, literal, caller, depth)
-        execution = _BlockExecution(outer, called, place, last)
+        execution = _BlockExecution(outer, called, place or "", last)
         return await in_own_task(execution.run) if begins_stretch(depth) else await execution.run()
 
 
@@ -108,7 +109,7 @@ class _BlockExecution:
 
     __slots__ = ("_called", "_last", "_outer", "_place")
 
-    def __init__(self, outer: Environment, called: CalledBlock, place: str | None, last: LastStep) -> None:
+    def __init__(self, outer: Environment, called: CalledBlock, place: str, last: LastStep) -> None:
         self._outer = outer
         self._called = called
         self._place = place
@@ -116,12 +117,16 @@ class _BlockExecution:
 
     def run(self) -> Awaitable[StepResult]:
         """Execute the block, in several attempts if a policy asks for them."""
+        execute = self._execute_at_place if self._place else self._execute
         repeating = self._outer.policies.repeating
-        if repeating is None:
-            return self.execute()
-        return repeating.execute_block(step_id_of(self._called.block), self.execute)
+        return execute() if repeating is None else repeating.execute_block(self._called.step_id, execute)
 
-    async def execute(self, attempt: StepAttempt | None = None, /) -> StepResult:
+    async def _execute_at_place(self, attempt: StepAttempt | None = None, /) -> StepResult:
+        """Execute it once, at its place in a run with a journal."""
+        with below_place(self._place if attempt is None else f"{self._place}/attempt[{attempt.number}]"):
+            return await self._execute(attempt)
+
+    async def _execute(self, attempt: StepAttempt | None = None, /) -> StepResult:
         """Execute it once; an attempt, one of several, may have an environment of its own."""
         outer = self._outer if attempt is None else get_environment()
         called, number = self._called, None if attempt is None else attempt.number
@@ -129,13 +134,12 @@ class _BlockExecution:
         tracing = find_tracing()
         activity = KernelActivity(name="step", execution_ref=execution_ref, attempt=number)
         with (
-            nullcontext() if self._place is None else below_place(_place_of(self._place, attempt)),
             nullcontext() if tracing is None else traced(activity) as span,
             ObservedStep(activity, span) as observed,
         ):
             try:
                 if called.depth >= outer.max_depth:
-                    raise too_deep(called.depth, outer.max_depth, step_id=step_id_of(called.block))
+                    raise too_deep(called.depth, outer.max_depth, step_id=called.step_id)
                 outer, step = make_step(outer, execution_ref, called)
                 self._begin_attempt(outer, step)
                 observed.begin(step)
@@ -166,10 +170,6 @@ class _BlockExecution:
             step.record = outer.journal.begin_step(step.place, step.program, inputs)
 
 
-def _place_of(place: str, attempt: StepAttempt | None) -> str:
-    return place if attempt is None else f"{place}/attempt[{attempt.number}]"
-
-
 class _StepExecution:
     """The execution of one step that is prepared: it is admitted, asks the executor, and concludes."""
 
@@ -184,6 +184,7 @@ class _StepExecution:
         "_task_group",
     )
 
+    _note_begin: Callable[[], None] | None
     _steerable: SteerableStep
     _task_group: TaskGroup
 
@@ -200,7 +201,6 @@ class _StepExecution:
         self._step = step
         self._site = site
         self._attempt = attempt
-        self._note_begin: Callable[[], None] | None = None
 
     async def run(self, note_begin: Callable[[], None] | None = None) -> StepEnd:
         """Wait for admission; then serve the actor while the executor works."""
@@ -262,7 +262,7 @@ class _StepExecution:
         async with nullcontext() if listeners is None else listeners.notifying():
             activity = KernelActivity(name="step_executor", execution_ref=environment.execution_ref)
             with nullcontext() if environment.tracing is None else traced(activity):
-                given: object = answer or await _find_or_make_answer(environment, step)
+                given: object = answer or await _ask_executor(environment, step)
                 await self._steerable.end()
             outcome, bindings = _checked_answer(given, environment.step_executor, step.context.step_id)
             result = await step.conclude(outcome, bindings, is_last=True)
@@ -273,17 +273,22 @@ class _StepExecution:
             return StepEnd(outcome, result)
 
 
-async def _find_or_make_answer(environment: Environment, step: Step) -> object:
-    """Return the answer of the executor, or its record in the journal of the run."""
-    journal, place, types = environment.journal, step.place, step.context.binding_types
+def _ask_executor(environment: Environment, step: Step) -> Awaitable[object]:
+    """Ask the executor for the outcome and its values; a run with a journal may have recorded them."""
+    executor, journal, place = environment.step_executor, environment.journal, step.place
     if journal is None or place is None:
-        return await _call_executor(environment.step_executor, step)
+        return _call_executor(executor, step)
+    return _find_or_make_answer(journal, place, executor, step)
+
+
+async def _find_or_make_answer(journal: RunJournal, place: str, executor: StepExecutor, step: Step) -> object:
+    types = step.context.binding_types
     recorded = journal.find_answer(place, types)
     if recorded is not None:
         await journal.deliver_answer(place)
         return step.accept_recorded(recorded)
     await journal.begin_work(place, step.record)
-    answer = await _call_executor(environment.step_executor, step)
+    answer = await _call_executor(executor, step)
     journal.keep_answer(place, answer, types, step.converted_names(answer))
     return answer
 

@@ -124,8 +124,9 @@ def find_named_skills(block: NaturalBlock, context: StepContext) -> dict[str, Sc
         kind = type(value)  # isinstance would ask the value for its __class__
         if issubclass(kind, ScopedSkill):
             found[name] = cast("ScopedSkill", value)
-    for skill in found.values():
-        _check_bindings(skill, block)
+    if found:
+        for skill in found.values():
+            _check_bindings(skill, block)
     return found
 
 

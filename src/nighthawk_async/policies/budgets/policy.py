@@ -53,8 +53,7 @@ class BudgetPolicy(Policy):
 
     def prepare(self, step: Step) -> None:
         """Limit the waiting of the step to the remaining seconds, and give it accounts of its own."""
-        timed = timed_accounts(self.accounts)
-        if timed:
+        if timed := timed_accounts(self.accounts):
             step.limit_wait = partial(begin_in_time, timed)
         step.host_errors = (*step.host_errors, find_refusal)
         accounts = (*self.accounts, *map(BudgetAccount, self.step_terms))

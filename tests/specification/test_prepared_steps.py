@@ -286,3 +286,10 @@ async def test_what_one_step_is_given_others_at_the_same_time_do_not_see() -> No
         for _ in range(5):
             task_group.start_soon(note)
     assert sorted(results) == [1, 2, 3, 4, 5]
+
+
+def test_a_policy_cannot_prepare_a_step_with_an_async_method() -> None:
+    async def prepare(self: nh.Policy, step: Step) -> None: ...
+
+    with pytest.raises(TypeError, match=r"Waiting\.prepare must be `def`"):
+        type("Waiting", (nh.Policy,), {"prepare": prepare})

@@ -43,11 +43,6 @@ Result = TypeVar("Result")
 class StepPolicies(Protocol):
     """The policies of a step; each method returns others. `policy.Policies` is the only such class."""
 
-    @property
-    def active(self) -> tuple[Any, ...]:
-        """The policies, outermost first."""
-        ...
-
     def find(self, kind: type[Any]) -> Any:
         """The policy of a class that has at most one; None for none."""
         ...

@@ -202,6 +202,12 @@ def _classes_in(annotations: Iterable[object]) -> Iterator[type]:
         yield from _classes_in([value] if (value := getattr(annotation, "__value__", None)) else [])
 
 
+def hide_other_names(step: Step) -> None:
+    """Hide all names from a step but those of `hide_unnamed`, and keep code from reaching them otherwise."""
+    hide_unnamed(step.context, step.block, get_environment().implicit_references)
+    step.actor.call_guard = make_call_guard((), step.context)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PermissionPolicy(Policy):
     """Checks the calls that models and their code make.
@@ -226,17 +232,6 @@ class PermissionPolicy(Policy):
         else:
             await permit_tool(self.sets, proceed.tool, call.arguments)
         return await proceed()
-
-
-class VisibleNamesPolicy(Policy):
-    """Hides names that the block does not mention (`StepContextLimits.visible_names`)."""
-
-    position: ClassVar[Position] = Position.VISIBLE_NAMES
-
-    def prepare(self, step: Step) -> None:
-        """Hide the other names, and keep code from reaching them in other ways."""
-        hide_unnamed(step.context, step.block, get_environment().implicit_references)
-        step.actor.call_guard = make_call_guard((), step.context)
 
 
 def with_permissions(policies: Policies, permissions: Permissions | None, inner: InnerScope) -> Policies:

@@ -56,7 +56,7 @@ BOUNDS: Mapping[str, int] = {
     "cast(": 520,
     "partials of methods of policies": 0,
     "modules in eager reach": 153,  # three more: the fold of policies, commits in it, short forms of methods
-    "lines of code in eager reach": 27_269,  # more by arguments handed on, `kernel.features`, the fold
+    "lines of code in eager reach": 27_268,  # more by arguments handed on, `kernel.features`, the fold
     "modules in reach": 273,
     "lines of code in reach": 45_170,
     "files of a scripted step": 59,

@@ -55,7 +55,7 @@ def run_step_from_sync(
 ) -> StepResult:
     """Execute a block of a synchronous natural function; see `run_step`."""
     # Taken here: on the other side of the bridge, each step is in a task of its own.
-    place = None if find_journal() is None else take_step_place(block, python_locals, literal)
+    place = "" if find_journal() is None else take_step_place(block, python_locals, literal)
     with LastStep(step_id_of(block)) as last:  # in the context of the caller
         return run_from_sync(run_step, block, site, python_locals, literal, place, last)
 
@@ -65,7 +65,7 @@ async def run_step(
     site: NaturalSite,
     python_locals: Mapping[str, object],
     literal: str | None,
-    place: str | None = None,
+    place: str = "",
     last: LastStep | None = None,
 ) -> StepResult:
     """Execute a block once.
@@ -75,7 +75,7 @@ async def run_step(
         site: Its site at run time.
         python_locals: The `locals()` at the block.
         literal: The rendered literal of an f-string block; None for a plain literal.
-        place: Its place in a run with a journal, if it was taken already.
+        place: Its place in a run with a journal, if it was taken already; else empty.
         last: The facts to keep for the task, if the caller keeps them.
 
     Returns:
@@ -97,10 +97,10 @@ async def run_step(
     depth = depth_below(caller)
     with last or LastStep(step_id_of(block)) as last:
         outer = get_environment()
-        if outer.journal is not None:
-            place = place or take_step_place(block, python_locals, literal)
+        if outer.journal is not None and not place:
+            place = take_step_place(block, python_locals, literal)
         called = CalledBlock(block, site, python_locals, literal, caller, depth)
-        execution = _BlockExecution(outer, called, place or "", last)
+        execution = _BlockExecution(outer, called, place, last)
         return await in_own_task(execution.run) if begins_stretch(depth) else await execution.run()
 
 
@@ -147,8 +147,7 @@ class _BlockExecution:
                     attempt.prepare(step.actor)
                 environment = outer.of_step(step, called.block.address, tracing)
                 execution = _StepExecution(outer, environment, step, called.site, attempt)
-                limit_wait = step.limit_wait
-                work = execution.run() if limit_wait is None else limit_wait(execution.run)
+                work = execution.run() if step.limit_wait is None else step.limit_wait(execution.run)
                 outcome, result = await observed.execute(work)
             except Exception as error:
                 mark_with_execution(error, execution_ref)

@@ -49,6 +49,7 @@ class BudgetPolicy(Policy):
 
     def scope(self, kind: Literal["run", "scope"]) -> AbstractContextManager[None]:
         """Return the context in which the time of the accounts passes."""
+        keep_refusals_from_model()
         return counting_time_of_lives(self.accounts)
 
     def prepare(self, step: Step) -> None:
@@ -166,14 +167,19 @@ def find_refusal(error: BaseException) -> BudgetExceededError | None:
     the step is an ordinary failure.
     """
     accounts = active_accounts()
-    return next(
-        (
-            each
-            for each in with_causes(error)
-            if isinstance(each, BudgetExceededError) and breached_account(each, accounts) is not None
-        ),
-        None,
-    )
+    refusals = (each for each in with_causes(error) if isinstance(each, BudgetExceededError))
+    return next((each for each in refusals if breached_account(each, accounts) is not None), None)
+
+
+def keep_refusals_from_model() -> None:
+    """Let refusals leave the step in progress, if any: its executor may have entered a budget itself.
+
+    Where a tool has entered it, it is not active any more when the model of the step is to be informed.
+    """
+    environment = find_environment()
+    step = None if environment is None else environment.step
+    if step is not None and find_refusal not in step.host_errors:
+        step.host_errors = (*step.host_errors, find_refusal)
 
 
 def with_accounts(policies: Policies, *accounts: BudgetAccount) -> Policies:

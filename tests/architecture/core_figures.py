@@ -36,9 +36,9 @@ FEATURES_IN_THE_CORE: frozenset[tuple[str, str]] = frozenset(
         ("executors.direct", "compaction.compaction"),
         ("executors.model_agent", "compaction.compaction"),
         ("kernel.environment", "kernel.skill_scope"),
+        ("kernel.prepare", "kernel.skill_scope"),  # what `kernel.run_step` had before
         ("kernel.run", "kernel.skill_scope"),
         ("kernel.run_step", "kernel.partial_values"),
-        ("kernel.run_step", "kernel.skill_scope"),
     }
 )
 """The imports of features by the core, lazy and type-only ones too; the list only shrinks."""
@@ -47,21 +47,21 @@ ROOTS = ("functions", "runs", "executors.agent", "models.http_model")
 """Modules that a program needs which runs natural functions with a model behind HTTP."""
 
 BOUNDS: Mapping[str, int] = {
-    "methods of a policy": 16,  # one more: around whole functions
+    "methods of a policy": 8,
     "context variables": 10,  # each with its reason beside it
     "features": 18,  # values that rooms above the kernel have it carry in one of these variables
     "imports inside functions": 121,
-    "partial(": 160,
+    "partial(": 154,
     "cast(": 520,
-    "partials of methods of policies": 1,
+    "partials of methods of policies": 0,
     "modules in eager reach": 153,  # three more: the fold of policies, commits in it, short forms of methods
     "lines of code in eager reach": 27_330,  # more by arguments handed on, `kernel.features`, the folds
     "modules in reach": 275,  # two more: calls of functions, and those that policies are around
     "lines of code in reach": 45_453,
     "files of a scripted step": 59,
-    "changes of file of a scripted step": 276,
+    "changes of file of a scripted step": 272,
     "files of a step over HTTP": 83,
-    "changes of file of a step over HTTP": 490,
+    "changes of file of a step over HTTP": 488,
 }
 """The highest figures allowed."""
 

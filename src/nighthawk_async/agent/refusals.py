@@ -54,10 +54,10 @@ def find_host_error(error: BaseException) -> NighthawkError | None:
     if interception is not None:
         return interception
     environment = find_environment()
-    for policy in () if environment is None else environment.policies.overriding["find_host_error"]:
-        found = policy.find_host_error(error)
-        if found is not None:
-            return found
+    if environment is not None and environment.step is not None:
+        for find in environment.step.host_errors:
+            if (found := find(error)) is not None:
+                return found
     return next((each for each in with_causes(error) if isinstance(each, HookError)), None)
 
 

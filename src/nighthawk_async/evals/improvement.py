@@ -15,6 +15,7 @@ from ..kernel.usage_meter import UsageMeter
 from ..parallel import map as parallel_map
 from ..parallel.calling import checked_max_concurrent
 from ..policies.budgets.budget import Budget
+from ..policies.budgets.policy import find_refusal
 from ..types.json import is_text
 from ..types.usage import Usage
 from ..values.error_text import describe_error
@@ -32,7 +33,7 @@ from .proposals import Proposals, failures_of, normalized, with_examples
 from .scores import DEFAULT_PASS_MARK, Scorer, checked_scorers
 from .split import example_cases, split_cases
 from .statistics import DEFAULT_CONFIDENCE, check_confidence
-from .trials import budget_refusal, is_transport_error, metered
+from .trials import is_transport_error, metered
 
 ORIGINAL = "original"
 """The name of the arm with the block as it is."""
@@ -340,7 +341,7 @@ async def _proposed(plan: _Plan, training: Grid) -> list[str | Exception]:
         except Exception as error:
             if ends_run(error):
                 raise
-            return budget_refusal(error) or error
+            return find_refusal(error) or error
 
     answers = await parallel_map(ask, range(plan.proposals), max_concurrent=plan.max_concurrent)
     for each in answers:  # one error, though several proposals may have failed in the same way

@@ -21,7 +21,7 @@ from ..parallel import call_any, deadline, is_async_callable
 from ..pickling import PicklableError
 from ..policies.attempts.samples import using_sample
 from ..policies.budgets.notices import noting_refusals
-from ..policies.budgets.policy import BudgetPolicy
+from ..policies.budgets.policy import find_refusal
 from ..prompt.plain_text import single_line
 from ..tracing import find_tracing, note_event, traced
 from ..types.usage import Usage
@@ -275,15 +275,9 @@ def _raise_unless_result(error: Exception) -> None:
 
 
 def _raise_if_refused(error: Exception) -> None:
-    refusal = budget_refusal(error)
+    refusal = find_refusal(error)
     if refusal is not None:
         raise BudgetSpentError(refusal) from error
-
-
-def budget_refusal(error: BaseException) -> BudgetExceededError | None:
-    """Return the refusal by an active budget that caused an error; None for another error."""
-    budgets = get_environment().policies.find(BudgetPolicy)
-    return None if budgets is None else budgets.find_host_error(error)
 
 
 def is_transport_error(error: BaseException) -> bool:

@@ -148,13 +148,13 @@ class StepActor(Steering):
 
     Args:
         context: The state to own.
-        guard: The guard that executes the commands; None for the default.
-        call_guard: The guard of the calls of the step's code; None for none.
         parent: The actor of the parent step; None for none.
         keeps_places: Whether the run has a journal, so that commands are made at the places of their senders.
 
     Attributes:
         context: The state. Read it only between messages.
+        guard: The guard that executes the commands. Set it before the step begins.
+        call_guard: The guard of the calls of the step's code; None for none. Set it before the step begins.
         progress: The progress of the step.
         slot: The admission slot of the step; None before admission, and in a run without a limit.
         keeper: The keeper of the step's resources; None before it begins.
@@ -164,16 +164,14 @@ class StepActor(Steering):
         self,
         context: StepContext,
         *,
-        guard: CommandGuard | None = None,
-        call_guard: CallGuard | None = None,
         parent: "StepActor | None" = None,
         keeps_places: bool = False,
     ) -> None:
         super().__init__(context.step_id)
         self._keeps_places = keeps_places
-        self._guard = guard or _PLAIN
+        self.guard: CommandGuard = _PLAIN
         self.context = context
-        self._call_guard = call_guard
+        self.call_guard: CallGuard | None = None
         self._has_stopped_serving = False
         self._claimed: dict[Pending[object], frozenset[str]] = {}
         self._deferred: list[_Envelope] = []
@@ -189,7 +187,7 @@ class StepActor(Steering):
     @cached_property
     def _state(self) -> StepState:
         return StepState(
-            context=self.context, namespace=StepNamespace(self.context), call_guard=self._call_guard
+            context=self.context, namespace=StepNamespace(self.context), call_guard=self.call_guard
         )
 
     @cached_property
@@ -200,7 +198,7 @@ class StepActor(Steering):
     def in_flight(self) -> AbstractContextManager[None]:
         """Return a context manager during which changes by other steps to what it binds are reported."""
         self._has_begun = True
-        return self._guard.in_flight()
+        return self.guard.in_flight()
 
     def serve_in(self, task_group: TaskGroup) -> None:
         """Execute messages in a task of its own, from the first one until `close`.
@@ -292,7 +290,7 @@ class StepActor(Steering):
             HookError: A rule of the active permissions failed.
             StepEndedError: The step has ended.
         """
-        guard = self._call_guard
+        guard = self.call_guard
         try:
             reply = await self._settle(pending, may_await=may_await)
         except NighthawkError:
@@ -355,8 +353,8 @@ class StepActor(Steering):
                 "make the function `async def`"
             )
         try:
-            return await self._guard.await_value(reply.awaitable)
-        except self._guard.verdicts:
+            return await self.guard.await_value(reply.awaitable)
+        except self.guard.verdicts:
             raise
         except (Exception, SystemExit) as error:  # as in the actor's turn
             message = reply.describe(error)
@@ -394,9 +392,9 @@ class StepActor(Steering):
             return
         try:
             if envelope.observers is None:
-                reply = self._guard.execute(envelope.command, self._state)
+                reply = self.guard.execute(envelope.command, self._state)
             else:
-                reply = envelope.observers.call(self._guard.execute, envelope.command, self._state)
+                reply = envelope.observers.call(self.guard.execute, envelope.command, self._state)
         except Exception as error:  # the sender gets every error
             envelope.reply.fail(error)
             return

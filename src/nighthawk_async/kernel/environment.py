@@ -114,7 +114,7 @@ class Environment:
             step=step,
             tracing=tracing,
             step_path=(*self.step_path, address),
-            policies=self.policies.of_step(),
+            policies=step.policies,
             past=None,
         )
 

@@ -100,29 +100,33 @@ class StepProceed:
         self._fold.at_begin.append(function)
 
 
+class StepExecution(Protocol):
+    """The execution of a step, inside of all policies."""
+
+    def begin(self) -> None:
+        """Begin the step: its actor serves in the current context."""
+        ...
+
+    async def execute(self, answer: Answer | None) -> StepEnd:
+        """Execute the step, or conclude it with an answer."""
+        ...
+
+
 class StepFold:
     """The policies around one admitted step.
 
     Args:
         policies: Those that override `around_step`, outermost first.
         step: The step.
-        serve: Begins the step: its actor serves in the current context.
-        execute: Executes the step, or concludes it with an answer.
+        execution: Its execution, inside of them.
     """
 
-    __slots__ = ("_end", "_execute", "_may_begin", "_policies", "_serve", "_step", "at_begin")
+    __slots__ = ("_end", "_execution", "_may_begin", "_policies", "_step", "at_begin")
 
-    def __init__(
-        self,
-        policies: Sequence[AroundStep],
-        step: object,
-        serve: Callable[[], None],
-        execute: Callable[[Answer | None], Awaitable[StepEnd]],
-    ) -> None:
+    def __init__(self, policies: Sequence[AroundStep], step: object, execution: StepExecution) -> None:
         self._policies = policies
         self._step = step
-        self._serve = serve
-        self._execute = execute
+        self._execution = execution
         self._may_begin = True
         self._end: StepEnd | None = None
         self.at_begin: list[Begin] = []
@@ -154,10 +158,10 @@ class StepFold:
                 hook="proceed",
             )
         self._may_begin = False
-        self._serve()
+        self._execution.begin()
         for function in self.at_begin:
             await function()
-        self._end = await self._execute(answer)
+        self._end = await self._execution.execute(answer)
         return self._end
 
 

@@ -17,7 +17,7 @@ Methods find the active environment and the current step with `environment.get_e
 `StepCommit` and `ModelCall` are a commit and a model request as policies see them.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, ExitStack
 from enum import IntEnum
 from functools import cached_property
@@ -36,17 +36,15 @@ from typing import (
     get_args,
 )
 
-from ..errors import HookError, NighthawkError
+from ..errors import HookError
 from ..lazy_exports import LazyModule
-from ..natural.blocks import NaturalBlock
 from ..types.messages import ToolCall, ToolResult
-from .commands import CallGuard, CommandGuard
 from .commit import CommitProceed, StepCommit
 from .conclude import StepResult
-from .context import StepContext, StepExecutor
+from .context import StepExecutor
 from .fold import Events, ModelCall, OpenRequest, StepEnd, StepProceed, ToolCallProceed
 from .short_forms import complete
-from .step import ExecuteAttempt, Step, Verify
+from .step import ExecuteAttempt, Step
 
 if TYPE_CHECKING:
     from . import function_calls
@@ -128,24 +126,15 @@ _ReadOnlyList = _read_only_type(
 )
 
 
-Result = TypeVar("Result")
-
 PolicyMethod: TypeAlias = Literal[
-    "around_attempts",
     "around_commit",
     "around_function",
     "around_request",
     "around_step",
     "around_tool_call",
-    "around_waiting",
     "scope",
-    "find_host_error",
-    "for_step",
-    "guard_calls",
-    "guard_commands",
     "on_event",
     "prepare",
-    "verifier",
 ]
 """The methods of a policy that may be overridden."""
 
@@ -232,8 +221,6 @@ class Policy:
         names: Sequence[PolicyMethod] = get_args(PolicyMethod)
         overridden = {name for name in names if getattr(cls, name) is not getattr(Policy, name)}
         cls.overridden = frozenset(overridden)
-
-    # Methods for a program's own policies.
 
     async def around_function(
         self, call: "function_calls.FunctionCall", proceed: "function_calls.FunctionProceed"
@@ -329,6 +316,21 @@ class Policy:
             with `with` needs one that can be entered so.
         """
 
+    def prepare(self, step: Step) -> None:
+        """Prepare a step, before it waits for admission and after the policies inside of this one.
+
+        What is set here belongs to this step alone: names that its model may use, in `step.context`; the
+        policies that are active in it and in everything that it causes, `step.policies`; the check that its
+        outcome must pass, `step.verify`; errors that no model can fix, `step.host_errors`. Policies that are
+        added to the step are not called for it here.
+
+        Args:
+            step: The step. The current step is still the one that brings it about, if any.
+
+        Raises:
+            StepRejectedError: The step is refused; any other error fails it as well.
+        """
+
     def on_event(self, event: object) -> Awaitable[None] | None:
         """Called for an event that no other method is around.
 
@@ -342,50 +344,20 @@ class Policy:
             None, or something to await. Where an event happens in synchronous code, it must be None.
         """
 
-    # Further methods, for the library's own policies.
 
-    def for_step(self) -> "Policy":
-        """Return the policy that is active in one step, and in everything that the step causes."""
-        return self
+class Repeating(Policy):
+    """A policy that may execute a block several times, each time as another step; one is active at most."""
 
-    def around_attempts(self, step_id: str, execute: ExecuteAttempt) -> Awaitable[StepResult]:
-        """Execute a block, in several attempts if necessary.
+    __slots__ = ()
+
+    def execute_block(self, step_id: str, execute: ExecuteAttempt) -> Awaitable[StepResult]:
+        """Execute a block.
 
         Args:
             step_id: The block.
-            execute: Executes one attempt.
+            execute: Executes it once: prepares a step, waits for admission, and goes on to its commit.
         """
         return execute()
-
-    def prepare(self, context: StepContext, block: NaturalBlock) -> None:
-        """Change the context of a step before the step begins."""
-
-    def guard_calls(self, context: StepContext) -> CallGuard | None:
-        """Make the guard of the calls that the step's code makes; None for none."""
-
-    def guard_commands(self, context: StepContext, block: NaturalBlock) -> CommandGuard | None:
-        """Make the guard that executes the commands of the step's actor; None for none."""
-
-    def verifier(self, *, step_id: str, program: str) -> Verify | None:
-        """Return the function that checks whether a step is done; None for none."""
-
-    def within(self, outer: Any) -> "Policy":
-        """Return the policy of a function that is called where another one of the same class is active."""
-        return self
-
-    async def around_waiting(
-        self, work: Callable[[Callable[[], None]], Awaitable[Result]], begin: Callable[[], None]
-    ) -> Result:
-        """Run work that waits before it begins, as a step waits for admission.
-
-        Args:
-            work: The work; it gets a function to call when it begins.
-            begin: The function to call when it begins.
-        """
-        return await work(begin)
-
-    def find_host_error(self, error: BaseException) -> NighthawkError | None:
-        """Return the error of this policy that caused an error and that no model can fix; None for none."""
 
 
 class Observing(Policy):
@@ -514,26 +486,17 @@ class Policies:
         """Return a copy without the program's own policies."""
         return self.with_only(Position.OWN, None)
 
-    def of_function(self, policies: Iterable[Policy]) -> "Policies":
-        """Return a copy with the policies of a function that is about to be called."""
-        inside = self
-        for policy in policies:
-            outer = inside.find(type(policy))
-            inside = inside.with_policy(policy if outer is None else policy.within(outer))
-        return inside
-
-    def of_step(self) -> "Policies":
-        """Return the policies for one step."""
-        if not self.overriding["for_step"]:
-            return self
-        return self._replaced(policy.for_step() for policy in self.active)
-
     def of_inner_run(self) -> "Policies":
         """Return the policies that stay active in a nested run."""
         return Policies(
             (policy for policy in self.active if policy.holds_in_inner_runs),
             outer_listeners=(*self.outer_listeners, *self.listeners),
         )
+
+    @cached_property
+    def repeating(self) -> Repeating | None:
+        """The policy that may execute a block several times; None for none."""
+        return next((policy for policy in self.active if isinstance(policy, Repeating)), None)
 
     @cached_property
     def observers(self) -> tuple[Observing, ...]:

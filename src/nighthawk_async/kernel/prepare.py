@@ -1,24 +1,37 @@
-"""Preparation of a step's state from a block and its Python variables (specification 7, 8.1)."""
+"""Preparation of a step from a block and its Python variables (specification 7, 8.1)."""
 
 import builtins
+import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
-from typing import Optional, cast
+from typing import NamedTuple, Optional, cast
 
 from msgspec import Struct, field
 
 from ..errors import AnnotationError, NaturalParseError
+from ..executions import Execution
 from ..natural.blocks import NaturalBlock
-from ..natural.program import NaturalProgram, permitted_kinds
+from ..natural.program import NaturalProgram, parse_program, permitted_kinds
 from ..types.execution import ExecutionRef
 from ..types.outcomes import OutcomeKind
 from ..types.unset import unset
 from ..values.error_text import describe_error
 from ..values.snapshots import NEVER_CHANGED
 from ..values.validation import can_validate, check_type, type_name
+from .actor import StepActor
 from .context import StepContext
 from .declared_types import ReturnCheck, resolve_annotation, return_type
+from .environment import Environment
 from .policy import Listener, Policy
+from .skill_scope import (
+    ActiveSkills,
+    find_named_skills,
+    hide_skills,
+    program_with_skills,
+    references_to_skills,
+)
+from .step import Step
 
 
 class NaturalSite(Struct, frozen=True, kw_only=True, eq=False):
@@ -45,9 +58,119 @@ class NaturalSite(Struct, frozen=True, kw_only=True, eq=False):
     on_partial: Listener | None = None
 
 
+class CalledBlock(NamedTuple):
+    """A block that is to be executed, with what its place in the program gives it.
+
+    Args:
+        block: The block.
+        site: Its site at run time.
+        python_locals: The `locals()` at the block.
+        literal: The rendered literal of an f-string block; None for a plain literal.
+        caller: The execution in which it is called; None for none.
+        depth: The number of steps that it is nested in.
+    """
+
+    block: NaturalBlock
+    site: NaturalSite
+    python_locals: Mapping[str, object]
+    literal: str | None
+    caller: Execution | None
+    depth: int
+
+    @property
+    def step_id(self) -> str:
+        """The step id."""
+        return step_id_of(self.block)
+
+
 def step_id_of(block: NaturalBlock) -> str:
     """The step id of a block, `python_module:line` (specification 10.1)."""
     return f"{block.module}:{block.line}"
+
+
+def identity_of(outer: Environment, called: CalledBlock) -> ExecutionRef:
+    """The identity of a new step in an environment."""
+    return ExecutionRef(
+        run_id=outer.execution_ref.run_id,
+        scope_id=outer.execution_ref.scope_id,
+        step_id=called.step_id,
+        execution_id=os.urandom(16).hex(),
+        parent_execution_id=None if called.caller is None else called.caller.id,
+    )
+
+
+def make_step(
+    outer: Environment, execution_ref: ExecutionRef, called: CalledBlock
+) -> tuple[Environment, Step]:
+    """Make a step, and let the active policies prepare it, innermost first.
+
+    Args:
+        outer: The environment in which the block is called.
+        execution_ref: The identity of the step.
+        called: The block.
+
+    Returns:
+        The environment of the call, with the skills that the block names; and the step.
+
+    Raises:
+        Exception: An error of `prepare_step`, or of a policy that refuses the step.
+    """
+    block, site, caller = called.block, called.site, called.caller
+    program = block.program or _parse_rendered(block, cast("str", called.literal))
+    context = prepare_step(
+        block=block,
+        program=program,
+        site=site,
+        python_locals=called.python_locals,
+        parent=None if outer.step is None else outer.step.context,
+        implicit_references=_implicit_references(outer, block, site),
+        execution_ref=execution_ref,
+    )
+    text, named = program.text, find_named_skills(block, context)
+    if named:
+        text = program_with_skills(text, named)
+        for skill in named.values():
+            outer = replace(outer, policies=skill.narrowed(outer.policies))
+    if named or outer.skills or outer.active_skills:
+        outer = replace(outer, active_skills=ActiveSkills(outer.active_skills, named))
+    step = Step(
+        block=block,
+        actor=StepActor(
+            context,
+            parent=None if outer.step is None else outer.step.actor,
+            keeps_places=outer.journal is not None,
+        ),
+        program=text,
+        is_interpolated=block.program is None or bool(named),
+        execution=Execution(
+            cast("str", execution_ref.execution_id), None if caller is None else caller.in_progress
+        ),
+        policies=outer.policies,
+    )
+    for policy in site.policies:
+        policy.prepare(step)
+    for policy in reversed(outer.policies.overriding["prepare"]):
+        policy.prepare(step)
+    if named:
+        hide_skills(named, context)
+    return outer, step
+
+
+def _implicit_references(outer: Environment, block: NaturalBlock, site: NaturalSite) -> Mapping[str, object]:
+    """The references of the scope, and those of its skills that the block names."""
+    if not outer.skills:
+        return outer.implicit_references
+    variables = (outer.implicit_references, site.module_globals, vars(builtins))
+    return {**outer.implicit_references, **references_to_skills(outer.skills, block.read_names, variables)}
+
+
+def _parse_rendered(block: NaturalBlock, literal: str) -> NaturalProgram:
+    """The program of an f-string block. It holds values, so an error about it gets a text without content."""
+    try:
+        return parse_program(literal, filename=block.filename, line=block.line)
+    except NaturalParseError as error:
+        error.without_content(f"{block.filename}:{block.line}: the rendered block is no natural program")
+        raise
 
 
 def prepare_step(

@@ -7,7 +7,7 @@ in the same places, and an error of one names it.
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial, wraps
-from inspect import signature
+from inspect import iscoroutinefunction, signature
 from typing import Any
 
 from ..errors import ToolBoundaryError
@@ -37,8 +37,10 @@ def complete(cls: type[Any], base: type[Any]) -> None:
         base: `Policy`.
 
     Raises:
-        TypeError: It defines a method and a short form of it.
+        TypeError: It defines a method and a short form of it, or an async method where nothing is awaited.
     """
+    if iscoroutinefunction(cls.prepare):
+        raise TypeError(f"{cls.__qualname__}.prepare must be `def`: nothing is awaited before a step begins")
     around_step: Callable[..., Any] | None = vars(cls).get("around_step")
     if around_step is not None and not _takes_step(around_step):
         cls.around_step = _with_step(around_step)

@@ -110,8 +110,8 @@ def references_to_skills(
     }
 
 
-def take_named_skills(block: NaturalBlock, context: StepContext) -> dict[str, ScopedSkill]:
-    """Return the skills that a block names, and hide their names from the step: it sees the texts instead.
+def find_named_skills(block: NaturalBlock, context: StepContext) -> dict[str, ScopedSkill]:
+    """Return the skills that a block names.
 
     Only names that the author of the block wrote count; those in a value that was put into its text do not.
 
@@ -127,7 +127,6 @@ def take_named_skills(block: NaturalBlock, context: StepContext) -> dict[str, Sc
     if found:
         for skill in found.values():
             _check_bindings(skill, block)
-        _hide(found, context)
     return found
 
 
@@ -147,7 +146,8 @@ def _write_names(text: str) -> tuple[str, ...]:
     return tuple(token.path for token in find_tokens(text) if token.is_write and token.is_reference)
 
 
-def _hide(found: Mapping[str, ScopedSkill], context: StepContext) -> None:
+def hide_skills(found: Mapping[str, ScopedSkill], context: StepContext) -> None:
+    """Hide the names of skills from a step, which sees their texts instead."""
     used = {root_name(path) for path in context.references if "." in path}
     hidden = found.keys() - used  # a field of the others is read
     context.references = tuple(path for path in context.references if path not in hidden)

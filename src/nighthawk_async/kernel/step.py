@@ -6,19 +6,20 @@ has its outcome, when the step is past its last turn boundary.
 
 import logging
 import warnings
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from math import inf
 from types import TracebackType
-from typing import Protocol, cast
+from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..errors import ExecutionError
+from ..errors import ExecutionError, NighthawkError
 from ..executions import Execution
 from ..journal_ports import RecordedAnswer
+from ..natural.blocks import NaturalBlock
 from ..parallel.task_current import find_node, find_place, find_positions
 from ..parallel.task_node import TaskNode, get_task_hooks
 from ..tracing import Span
@@ -34,6 +35,29 @@ from .steering import Steering, UndeliveredSteeringWarning
 from .usage_meter import KeptConversation, LastStep, Past
 
 _LOGGER = logging.getLogger("nighthawk")
+
+Chosen = TypeVar("Chosen", bound="StepPolicies")
+Result = TypeVar("Result")
+
+
+class StepPolicies(Protocol):
+    """The policies of a step; each method returns others. `policy.Policies` is the only such class."""
+
+    def find(self, kind: type[Any]) -> Any:
+        """The policy of a class that has at most one; None for none."""
+        ...
+
+    def with_policy(self: Chosen, policy: Any) -> Chosen:
+        """Return a copy with a policy that replaces the one of its class."""
+        ...
+
+    def without(self: Chosen, kind: type[Any]) -> Chosen:
+        """Return a copy without the policies of a class."""
+        ...
+
+    def adding(self: Chosen, policies: Iterable[Any]) -> Chosen:
+        """Return a copy with more of the program's own policies, each object once."""
+        ...
 
 
 class Verify(Protocol):
@@ -78,6 +102,22 @@ class PartialListeners(Protocol):
         ...
 
 
+FindHostError: TypeAlias = Callable[[BaseException], NighthawkError | None]
+"""Returns the error behind an error that no model can fix; None for none."""
+
+
+class LimitWait(Protocol):
+    """Limits the time that a step waits before it begins."""
+
+    def __call__(self, execute: Callable[[Callable[[], None]], Awaitable[Result]], /) -> Awaitable[Result]:
+        """Execute the step.
+
+        Args:
+            execute: Executes it; it gets a function to call when the step begins.
+        """
+        ...
+
+
 class _Conclusion(Struct, frozen=True, kw_only=True):
     outcome: StepOutcome
     result: StepResult
@@ -94,19 +134,26 @@ class _Evaluation(Struct, frozen=True, kw_only=True):
 class Step:
     """One step in progress.
 
+    Until it begins, a policy may set what belongs to it in `Policy.prepare`: `policies`, `verify`,
+    `host_errors`, the names in `context`, the guards of `actor`.
+
     An executor may conclude the step itself, so that it can show the model why an outcome was refused. The
     runner then uses that conclusion, and evaluates and verifies nothing a second time.
 
     Args:
+        block: The block.
         actor: The actor that owns the step's state.
         program: The program text as the model sees it.
         is_interpolated: Whether the program text holds more than the author of the block wrote: rendered
             values, as that of an f-string does, or skills.
-        verify: The check that the outcome must pass; None for none.
         execution: The execution of the step.
+        policies: The policies that are active in it, and in everything that it causes.
 
     Attributes:
         context: The state of the step.
+        verify: The check that the outcome must pass; None for none.
+        host_errors: Find errors that concern the host only: no model is shown them, they leave the step.
+        limit_wait: Limits the time until it begins; None for no limit.
         agent_span: The span of the agent that works on it; None for none.
         reviewers: The policies around its commit, outermost first.
         rejections_left: The number of commits that may still be rejected before the step fails. An executor
@@ -123,13 +170,17 @@ class Step:
         "_evaluation",
         "actor",
         "agent_span",
+        "block",
         "context",
         "execution",
+        "host_errors",
         "is_interpolated",
         "kept",
+        "limit_wait",
         "partial_listeners",
         "past",
         "place",
+        "policies",
         "program",
         "record",
         "rejections_left",
@@ -140,19 +191,24 @@ class Step:
     def __init__(
         self,
         *,
+        block: NaturalBlock,
         actor: StepActor,
         program: str,
         is_interpolated: bool = False,
-        verify: Verify | None = None,
         execution: Execution,
+        policies: StepPolicies,
     ) -> None:
+        self.block = block
         self.actor = actor
         self.context: StepContext = actor.context
         self.agent_span: Span | None = None
         self.execution = execution
         self.program = program
         self.is_interpolated = is_interpolated
-        self.verify = verify
+        self.policies = policies
+        self.verify: Verify | None = None
+        self.host_errors: tuple[FindHostError, ...] = ()
+        self.limit_wait: LimitWait | None = None
         self._conclusion: _Conclusion | None = None
         self._evaluation: _Evaluation | None = None
         self.reviewers: Sequence[AroundCommit] = ()

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, cast
 
 from ..configuration import StepExecutorConfiguration
 from ..errors import NighthawkError
-from ..kernel.commands import CallGuard
-from ..kernel.context import StepContext, StepExecutor, shows_named_only
+from ..kernel.context import StepExecutor, shows_named_only
 from ..kernel.environment import get_environment
 from ..kernel.policy import InnerScope, Policies, Policy, Position
+from ..kernel.step import Step
 from ..lazy_exports import LazyModule
-from ..natural.blocks import NaturalBlock
 from ..suggestions import did_you_mean
 from ..types.unset import UNSET, Unset
 
@@ -90,18 +89,18 @@ class PolicyArguments(CommonPolicyArguments, total=False):
     budget: "budget_types.Budget | None"
 
 
-_SOURCES: Mapping[str, tuple[str, str]] = {
-    "hooks": ("hooks.policy", "with_hooks"),
-    "oversight": ("oversight.policy", "with_oversight"),
-    "verify": ("oversight.policy", "with_verify"),
-    "human": ("people.policy", "with_human"),
-    "permissions": ("permissions.policy", "with_permissions"),
-    "budget": ("budgets.budget", "with_budget"),
-    "step_budget": ("budgets.budget", "with_step_budget"),
-    "resilience": ("attempts.policy", "with_resilience"),
-    "concurrent_mutation": ("shared_objects.policy", "with_concurrent_mutation"),
+_MODULES: Mapping[str, str] = {
+    "hooks": "hooks.policy",
+    "oversight": "oversight.policy",
+    "verify": "oversight.policy",
+    "human": "people.policy",
+    "permissions": "permissions.policy",
+    "budget": "budgets.budget",
+    "step_budget": "budgets.budget",
+    "resilience": "attempts.policy",
+    "concurrent_mutation": "shared_objects.policy",
 }
-"""For each argument, the module below `policies` and the function in it that adds the policy."""
+"""For each argument, the module below `policies` whose function `with_…` adds the policy, in this order."""
 
 
 def with_arguments(
@@ -122,15 +121,15 @@ def with_arguments(
     """
     given = cast("dict[str, Any]", dict(arguments))
     own: object = given.pop("policies", None)
-    if "resilience" not in given and policies.has(Position.ATTEMPTS):
-        given["resilience"] = UNSET  # its fallbacks follow the executor
     for name in given:
-        if name not in _SOURCES:
+        if name not in _MODULES:
             raise TypeError(_unknown_argument(name, entry))
-    for name, (module, function) in _SOURCES.items():
-        if name in given and (given[name] is not UNSET or name == "resilience"):
-            add = getattr(import_module(f"{__package__}.{module}"), function)
-            policies = add(policies, given[name], inner)
+    for name, module in _MODULES.items():
+        value = given.get(name, UNSET)
+        if value is not UNSET or (name == "resilience" and policies.has(Position.ATTEMPTS)):
+            # the fallbacks of a baseline follow the executor
+            add = getattr(import_module(f"{__package__}.{module}"), f"with_{name}")
+            policies = add(policies, value, inner)
     if own is not None:
         policies = _with_own(policies, own, inner)
     return _with_visible_names(policies, inner.executor)
@@ -138,7 +137,7 @@ def with_arguments(
 
 def _unknown_argument(name: str, entry: Callable[..., object]) -> str:
     own = [each.name for each in signature(entry).parameters.values() if each.kind is not each.VAR_KEYWORD]
-    known = (*own, *_SOURCES, "policies")
+    known = (*own, *_MODULES, "policies")
     is_setting = name in StepExecutorConfiguration.model_fields
     hint = " It is a setting of StepExecutorConfiguration." if is_setting else did_you_mean(name, known)
     return f"{entry.__name__}() has no argument {name!r}.{hint} Its arguments are: {', '.join(known)}."
@@ -156,31 +155,30 @@ def _with_own(policies: Policies, own: object, inner: InnerScope) -> Policies:
     return policies.adding(cast("Sequence[Policy]", given))
 
 
-class _VisibleNamesLater(Policy):
-    """Hides names from steps as soon as their executor, which has no configuration yet, requires it."""
+class _VisibleNames(Policy):
+    """Hides names that the block does not mention (`StepContextLimits.visible_names`).
+
+    Args:
+        is_wanted: Whether the configuration of the executor wants it; if it has none yet, that of the step's
+            executor decides.
+    """
 
     position: ClassVar[Position] = Position.VISIBLE_NAMES
 
-    def prepare(self, context: StepContext, block: NaturalBlock) -> None:
-        """Hide the other names if the configuration now requires it."""
-        if shows_named_only(get_environment().step_executor):
-            _make_visible_names().prepare(context, block)
+    def __init__(self, *, is_wanted: bool) -> None:
+        self._is_wanted = is_wanted
 
-    def guard_calls(self, context: StepContext) -> CallGuard | None:
-        """Return the guard that keeps code from names that were hidden."""
-        return None if context.visible_builtins is None else _make_visible_names().guard_calls(context)
+    def prepare(self, step: Step) -> None:
+        """Hide the other names, and keep code from reaching them in other ways."""
+        if self._is_wanted or shows_named_only(get_environment().step_executor):
+            from .permissions.policy import hide_other_names  # here, because few steps hide names
+
+            hide_other_names(step)
 
 
 def _with_visible_names(policies: Policies, executor: StepExecutor) -> Policies:
-    """Add the policy of visible names that the configuration of the executor asks for."""
-    if not isinstance(getattr(executor, "configuration", None), StepExecutorConfiguration):
-        wanted: Policy | None = _VisibleNamesLater()
-    else:
-        wanted = _make_visible_names() if shows_named_only(executor) else None
-    return policies.with_only(Position.VISIBLE_NAMES, wanted)
-
-
-def _make_visible_names() -> Policy:
-    from .permissions.policy import VisibleNamesPolicy
-
-    return VisibleNamesPolicy()
+    """Add the policy of visible names, unless the configuration of the executor shows all."""
+    is_wanted = shows_named_only(executor)
+    is_configured = isinstance(getattr(executor, "configuration", None), StepExecutorConfiguration)
+    policy = _VisibleNames(is_wanted=is_wanted) if is_wanted or not is_configured else None
+    return policies.with_only(Position.VISIBLE_NAMES, policy)

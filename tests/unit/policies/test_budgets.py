@@ -12,7 +12,14 @@ from anyio.lowlevel import checkpoint
 import nighthawk_async as nh
 from nighthawk_async.hooks import BudgetThreshold, StepFinished, StepStarted
 from nighthawk_async.resilience import budget as budget_per_call
-from nighthawk_async.testing import CallbackExecutor, StepCall, StepResponse, model_response, tool_call
+from nighthawk_async.testing import (
+    CallbackExecutor,
+    ScriptedModel,
+    StepCall,
+    StepResponse,
+    model_response,
+    tool_call,
+)
 
 from .budget_models import DONE, StagedModel, act, executor_of, known_model, set_number, used
 
@@ -922,3 +929,63 @@ async def test_methods_have_a_budget_per_call_and_hidden_coroutines_are_refused(
         assert await Worker().of_all() is Worker
         with pytest.raises(TypeError, match="gave an awaitable"):
             nh.budget(lambda: act(), steps=1)()
+
+
+# ---- where they are entered
+
+
+@nh.natural_function
+async def act_within() -> None:
+    """natural
+    Call <nested>, whatever comes of it.
+    """
+
+
+async def nested() -> None:
+    await act()
+
+
+async def nested_in_budget() -> None:
+    with nh.budget(steps=0):
+        await act()
+
+
+class WithBudget:
+    """An executor that enters a budget around the agent of its outermost steps."""
+
+    def __init__(self, model: Any, enter: Any) -> None:
+        self.agent = nh.AgentStepExecutor.from_model(model=model)
+        self.enter = enter
+
+    async def run_step_async(self, **step: Any) -> Any:
+        if nh.get_execution_ref().parent_execution_id is not None:
+            return await self.agent.run_step_async(**step)
+        with self.enter():
+            return await self.agent.run_step_async(**step)
+
+
+def no_steps() -> Any:
+    return nh.budget(steps=0)
+
+
+def scope_of_no_steps() -> Any:
+    return nh.scope(budget=no_steps())
+
+
+@pytest.mark.parametrize("enter", [no_steps, scope_of_no_steps])
+async def test_a_model_is_told_of_no_refusal_by_a_budget_that_its_executor_entered(enter: Any) -> None:
+    evaluate = tool_call("nh_eval", expression="nested()")
+    model = ScriptedModel([model_response(evaluate), model_response(DONE)])
+    async with nh.run(WithBudget(model, enter)), nh.scope(implicit_references={"nested": nested}):
+        with pytest.raises(nh.BudgetExceededError, match="no room for 1 step"):
+            await act_within()
+    assert len(model.requests) == 1
+
+
+async def test_a_model_is_told_of_a_refusal_by_a_budget_that_its_tool_entered() -> None:
+    evaluate = tool_call("nh_eval", expression="nested()")
+    model = ScriptedModel([model_response(evaluate), model_response(DONE)])
+    executor = nh.AgentStepExecutor.from_model(model=model)
+    async with nh.run(executor), nh.scope(implicit_references={"nested": nested_in_budget}):
+        await act_within()
+    assert "no room for 1 step" in str(model.requests[1].messages[-1].content)

@@ -14,7 +14,7 @@ from ...kernel.conclude import StepResult
 from ...kernel.environment import Environment, get_environment, using_environment
 from ...kernel.events import RetryScheduled, report_retry_async
 from ...kernel.fold import StepEnd, StepProceed
-from ...kernel.policy import InnerScope, Policies, Policy, Position
+from ...kernel.policy import InnerScope, Policies, Position, Repeating
 from ...kernel.step import ExecuteAttempt, Step, StepAttempt
 from ...parallel import raise_if_cancel_requested
 from ...parallel.decided_limits import run_within
@@ -187,7 +187,7 @@ def _record_fallback(step_id: str, resilience: StepResilience, error: Exception)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AttemptsPolicy(Policy):
+class AttemptsPolicy(Repeating):
     """Applies retries, fallbacks and a timeout to each step.
 
     Args:
@@ -198,9 +198,9 @@ class AttemptsPolicy(Policy):
 
     position: ClassVar[Position] = Position.ATTEMPTS
 
-    async def around_attempts(self, step_id: str, execute: ExecuteAttempt) -> StepResult:
+    def execute_block(self, step_id: str, execute: ExecuteAttempt) -> Awaitable[StepResult]:
         """Run a block until a step succeeds or is not retried any more."""
-        return await execute_attempts(step_id, self.resilience, execute, _adapted)
+        return execute_attempts(step_id, self.resilience, execute, _adapted)
 
     async def around_step(self, step: Step, proceed: StepProceed) -> StepEnd:
         """Run one step within its time limit."""

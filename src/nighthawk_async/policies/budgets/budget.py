@@ -15,7 +15,7 @@ from ...kernel.policy import InnerScope, Policies
 from ...types.usage import Usage
 from .account import BudgetAccount
 from .lives import counting_time_of_lives
-from .policy import with_accounts, with_step_terms
+from .policy import keep_refusals_from_model, with_accounts, with_step_terms
 from .terms import BudgetAmounts, BudgetLimits, BudgetTerms, OnExceeded, checked_terms
 
 Parameters = ParamSpec("Parameters")
@@ -214,6 +214,7 @@ class Budget:
         """
         environment = get_environment()
         policies = with_accounts(environment.policies, self.account)
+        keep_refusals_from_model()
         with ExitStack() as stack:
             stack.enter_context(counting_time_of_lives((self.account,)))
             stack.enter_context(using_environment(replace(environment, policies=policies)))

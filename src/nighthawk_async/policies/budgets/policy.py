@@ -1,9 +1,10 @@
 """Budgets as a policy: time, steps, model requests and tool calls are charged to their accounts."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, TypeVar
+from functools import partial
+from typing import ClassVar, Literal
 
 from ...causes import with_causes
 from ...errors import BudgetExceededError
@@ -20,10 +21,8 @@ from .account import BudgetAccount, Payer, breached_account
 from .lives import counting_time_of_lives
 from .notices import concluding_request, record_exceeded, report_thresholds
 from .request import BudgetedRequest, open_request, with_output_limit
-from .steps import begin_in_time, charge_step, charge_tool_call, run_in_time
+from .steps import begin_in_time, charge_step, charge_tool_call, run_in_time, timed_accounts
 from .terms import BudgetTerms
-
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -50,18 +49,18 @@ class BudgetPolicy(Policy):
 
     def scope(self, kind: Literal["run", "scope"]) -> AbstractContextManager[None]:
         """Return the context in which the time of the accounts passes."""
+        keep_refusals_from_model()
         return counting_time_of_lives(self.accounts)
 
-    def for_step(self) -> "BudgetPolicy":
-        """Return the policy for one step, with its own accounts."""
+    def prepare(self, step: Step) -> None:
+        """Limit the waiting of the step to the remaining seconds, and give it accounts of its own."""
+        if timed := timed_accounts(self.accounts):
+            step.limit_wait = partial(begin_in_time, timed)
+        step.host_errors = (*step.host_errors, find_refusal)
         accounts = (*self.accounts, *map(BudgetAccount, self.step_terms))
-        return replace(self, accounts=accounts, payers=(*self.payers, Payer()) if accounts else self.payers)
-
-    async def around_waiting(
-        self, work: Callable[[Callable[[], None]], Awaitable[Result]], begin: Callable[[], None]
-    ) -> Result:
-        """Limit the waiting of a step to the remaining seconds."""
-        return await begin_in_time(self.accounts, work, begin)
+        if accounts:
+            own = replace(self, accounts=accounts, payers=(*self.payers, Payer()))
+            step.policies = step.policies.with_policy(own)
 
     async def around_step(self, step: Step, proceed: StepProceed) -> StepEnd:
         """Charge the step, run it within the remaining seconds, and report thresholds that it has passed."""
@@ -125,21 +124,6 @@ class BudgetPolicy(Policy):
             await charge_tool_call(self.accounts, call.name)
         return await proceed()
 
-    def find_host_error(self, error: BaseException) -> BudgetExceededError | None:
-        """Return the refusal by one of the accounts that caused an error; None for other errors.
-
-        The model of the step has the same budget and cannot help. A refusal by a budget that was active only
-        inside the step is an ordinary failure.
-        """
-        return next(
-            (
-                each
-                for each in with_causes(error)
-                if isinstance(each, BudgetExceededError) and breached_account(each, self.accounts) is not None
-            ),
-            None,
-        )
-
 
 class _Charges:
     """The charges of one request; see `model_call.RequestCharges`."""
@@ -172,6 +156,28 @@ def active_accounts() -> tuple[BudgetAccount, ...]:
     environment = find_environment()
     policy = None if environment is None else environment.policies.find(BudgetPolicy)
     return () if policy is None else policy.accounts
+
+
+def find_refusal(error: BaseException) -> BudgetExceededError | None:
+    """Return the refusal by an active account that caused an error; None for other errors.
+
+    A model has the same budget as its step and cannot help. A refusal by a budget that was active only inside
+    the step is an ordinary failure.
+    """
+    accounts = active_accounts()
+    refusals = (each for each in with_causes(error) if isinstance(each, BudgetExceededError))
+    return next((each for each in refusals if breached_account(each, accounts) is not None), None)
+
+
+def keep_refusals_from_model() -> None:
+    """Let refusals leave the step in progress, if any: its executor may have entered a budget itself.
+
+    Where a tool has entered it, it is not active any more when the model of the step is to be informed.
+    """
+    environment = find_environment()
+    step = None if environment is None else environment.step
+    if step is not None and find_refusal not in step.host_errors:
+        step.host_errors = (*step.host_errors, find_refusal)
 
 
 def with_accounts(policies: Policies, *accounts: BudgetAccount) -> Policies:

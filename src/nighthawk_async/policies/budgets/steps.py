@@ -20,43 +20,30 @@ Result = TypeVar("Result")
 _LEAST_COST = Decimal("0.000001")
 
 
-def begin_in_time(
-    accounts: Sequence[BudgetAccount],
-    work: Callable[[Callable[[], None]], Awaitable[Result]],
-    begin: Callable[[], None],
-) -> Awaitable[Result]:
-    """Run work that must wait before it starts, and limit the wait to the remaining seconds of the budgets.
+async def begin_in_time(
+    timed: Sequence[BudgetAccount], execute: Callable[[Callable[[], None]], Awaitable[Result]]
+) -> Result:
+    """Execute a step that waits before it begins, and limit the wait to the remaining seconds of the budgets.
 
     Args:
-        accounts: The accounts.
-        work: The work. It calls its argument, a function, when it starts; from then on there is no limit.
-        begin: The function to call then.
+        timed: The accounts with a limit of time; see `timed_accounts`.
+        execute: Executes the step. It calls its argument when the step begins; then the limit ends.
 
     Raises:
-        BudgetExceededError: The time of a budget was over before the work started.
+        BudgetExceededError: The time of a budget was over before the step began.
     """
-    timed = _timed(accounts)
-    return _begin_in_time(timed, work, begin) if timed else work(begin)
-
-
-async def _begin_in_time(
-    timed: Sequence[BudgetAccount],
-    work: Callable[[Callable[[], None]], Awaitable[Result]],
-    begin: Callable[[], None],
-) -> Result:
     with counting_time(timed):  # needed when the task has outlived the block of the budget
         _check_time(timed)
         shortest = min(timed, key=lambda account: account.remaining_seconds)
         deadline = anyio.current_time() + shortest.remaining_seconds
         with anyio.CancelScope(deadline=deadline) as scope:
 
-            def begin_now() -> None:
+            def begin() -> None:
                 if scope.cancel_called:
                     raise _recorded(shortest.time_breach())
                 scope.deadline = inf
-                begin()
 
-            return await work(begin_now)
+            return await execute(begin)
         assert scope.cancelled_caught
         raise _recorded(shortest.time_breach())
 
@@ -75,7 +62,7 @@ def run_in_time(
     Raises:
         BudgetExceededError: The time of a budget is over.
     """
-    timed = _timed(accounts)
+    timed = timed_accounts(accounts)
     return _run_in_time(timed, work) if timed else work()
 
 
@@ -178,7 +165,8 @@ async def begin_foreign_turn(accounts: tuple[BudgetAccount, ...]) -> None:
     await report_thresholds(accounts)
 
 
-def _timed(accounts: Sequence[BudgetAccount]) -> list[BudgetAccount]:
+def timed_accounts(accounts: Sequence[BudgetAccount]) -> list[BudgetAccount]:
+    """Return the accounts with a limit of time."""
     return [account for account in accounts if account.terms.limits.seconds is not None]
 
 

@@ -22,7 +22,7 @@ from ...kernel.policy import (
     Position,
     deeply_read_only,
 )
-from ...kernel.step import Verify as VerifyOutcome
+from ...kernel.step import Step
 from ...kernel.tool_calls import parsed_arguments, with_arguments
 from ...types.messages import ToolCall, ToolResult
 from ...types.unset import UNSET
@@ -232,16 +232,23 @@ class VerificationPolicy(Policy):
 
     position: ClassVar[Position] = Position.VERIFICATION
 
-    def verifier(self, *, step_id: str, program: str) -> VerifyOutcome | None:
-        """Return the function that calls the checks of one step."""
-        if not self.checks:
-            return None
-        return Verifier(
-            self.checks, VerificationPolicy(is_verifying=True), step_id=step_id, program=program
-        ).verify
+    def prepare(self, step: Step) -> None:
+        """Let the checks decide whether the step is done, after those of its function."""
+        verify = step.verify
+        if self.is_verifying:
+            step.verify = None
+        elif isinstance(verify, Verifier):
+            verify.add(self.checks)
+        elif self.checks:
+            step.verify = Verifier(
+                self.checks,
+                VerificationPolicy(is_verifying=True),
+                step_id=step.context.step_id,
+                program=step.program,
+            )
 
     def within(self, outer: "VerificationPolicy") -> "VerificationPolicy":
-        """Return the checks of a function or nested scope, followed by those of the parent."""
+        """Return the checks of a nested scope, followed by those of the parent."""
         if outer.is_verifying:
             return outer
         return VerificationPolicy(tuple(dict.fromkeys((*self.checks, *outer.checks))))

@@ -5,6 +5,7 @@ refuses decides. A check runs within the step, and the steps that it starts are 
 neither by scopes nor by their functions.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, cast
 
@@ -42,7 +43,11 @@ class Verifier:
         self._program = program
         self._failure: VerificationError | None = None
 
-    async def verify(self, outcome: StepOutcome, result: StepResult, *, is_last: bool) -> None:
+    def add(self, verifications: Iterable[Verification]) -> None:
+        """Call more checks after these, each once."""
+        self._refusals |= {each: 0 for each in verifications if each not in self._refusals}
+
+    async def __call__(self, outcome: StepOutcome, result: StepResult, *, is_last: bool) -> None:
         """Check an outcome.
 
         Args:

@@ -14,6 +14,7 @@ from ...kernel.environment import get_environment
 from ...kernel.events import PermissionDecided, report_at_once
 from ...kernel.fold import ToolCallProceed
 from ...kernel.policy import InnerScope, Policies, Policy, Position
+from ...kernel.step import Step
 from ...kernel.tool_calls import parsed_arguments
 from ...kernel.tool_sets import ForeignTool
 from ...kernel.tools import Tool, ToolFunction
@@ -201,6 +202,12 @@ def _classes_in(annotations: Iterable[object]) -> Iterator[type]:
         yield from _classes_in([value] if (value := getattr(annotation, "__value__", None)) else [])
 
 
+def hide_other_names(step: Step) -> None:
+    """Hide all names from a step but those of `hide_unnamed`, and keep code from reaching them otherwise."""
+    hide_unnamed(step.context, step.block, get_environment().implicit_references)
+    step.actor.call_guard = make_call_guard((), step.context)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PermissionPolicy(Policy):
     """Checks the calls that models and their code make.
@@ -214,9 +221,9 @@ class PermissionPolicy(Policy):
     position: ClassVar[Position] = Position.PERMISSIONS
     holds_in_inner_runs: ClassVar[bool] = True
 
-    def guard_calls(self, context: StepContext) -> CallGuard:
-        """Return the guard of the calls that the step's code makes."""
-        return make_call_guard(self.sets, context)
+    def prepare(self, step: Step) -> None:
+        """Guard the calls that the step's code makes."""
+        step.actor.call_guard = make_call_guard(self.sets, step.context)
 
     async def around_tool_call(self, call: ToolCall, proceed: ToolCallProceed) -> ToolResult:
         """Check a call, and ask people if it needs an approval."""
@@ -225,20 +232,6 @@ class PermissionPolicy(Policy):
         else:
             await permit_tool(self.sets, proceed.tool, call.arguments)
         return await proceed()
-
-
-class VisibleNamesPolicy(Policy):
-    """Hides names that the block does not mention (`StepContextLimits.visible_names`)."""
-
-    position: ClassVar[Position] = Position.VISIBLE_NAMES
-
-    def prepare(self, context: StepContext, block: NaturalBlock) -> None:
-        """Hide the other names."""
-        hide_unnamed(context, block, get_environment().implicit_references)
-
-    def guard_calls(self, context: StepContext) -> CallGuard:
-        """Return the guard that keeps code from reaching hidden names in other ways, without permissions."""
-        return make_call_guard((), context)
 
 
 def with_permissions(policies: Policies, permissions: Permissions | None, inner: InnerScope) -> Policies:

@@ -12,7 +12,7 @@ from ...kernel.assignment import AssignmentTarget
 from ...kernel.commands import Assign, Awaited, Command, CommandGuard, StepState, await_value
 from ...kernel.context import StepContext
 from ...kernel.policy import InnerScope, Policies, Policy, Position
-from ...natural.blocks import NaturalBlock
+from ...kernel.step import Step
 from ...values.snapshots import attribute_of
 from .bound_objects import (
     Binding,
@@ -255,9 +255,12 @@ class SharedObjectsPolicy(Policy):
 
     position: ClassVar[Position] = Position.SHARED_OBJECTS
 
-    def guard_commands(self, context: StepContext, block: NaturalBlock) -> MutationGuard:
-        """Return the guard of one step."""
-        return MutationGuard(context, mode=self.mode, filename=block.filename, line=block.line)
+    def prepare(self, step: Step) -> None:
+        """Guard the commands of the step."""
+        block = step.block
+        step.actor.guard = MutationGuard(
+            step.context, mode=self.mode, filename=block.filename, line=block.line
+        )
 
 
 def with_concurrent_mutation(policies: Policies, mode: ConcurrentMutation, inner: InnerScope) -> Policies:

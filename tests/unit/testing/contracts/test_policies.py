@@ -134,8 +134,8 @@ class Misspelt(nh.Policy):
 
 
 class OfTheLibrary(nh.Policy):
-    def prepare(self, context: Any, block: Any) -> None:
-        pass
+    async def around_attempts(self, step_id: str, execute: Any) -> Any:
+        return await execute()
 
 
 class ReturnsNothing(nh.Policy):
@@ -250,7 +250,7 @@ METHODS, CANCELLED = (
 BROKEN: list[tuple[Any, str, str]] = [
     (lambda: object(), METHODS, "object is not derived from nighthawk_async.Policy"),
     (Misspelt, METHODS, "Misspelt defines around_steps, which .*; did you mean around_step.?"),
-    (OfTheLibrary, METHODS, "OfTheLibrary defines prepare"),
+    (OfTheLibrary, METHODS, "OfTheLibrary defines around_attempts"),
     (ReturnsNothing, "test_a_step_has_its_answer", "must return what `proceed..` gave"),
     (Changes, "test_a_step_has_its_answer", "the sum of .19, 23. was 0"),
     (ForgetsResponses, "test_responses_are_left", "1 responses are still open"),

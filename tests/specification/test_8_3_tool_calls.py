@@ -3,6 +3,7 @@
 import functools
 import gc
 import json
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import anyio
@@ -431,6 +432,14 @@ async def test_8_3_tools_see_the_step_they_are_called_by() -> None:
 # ---- slow synchronous functions
 
 
+@pytest.fixture
+def no_collections() -> Iterator[None]:
+    """Let no garbage collection fall into a call, which would not be blamed for it."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
 def make_every_call_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """A second passes between two looks at the clock."""
     clock = iter(range(0, 10_000, 1))
@@ -439,6 +448,7 @@ def make_every_call_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commands, "_SLOW_SECONDS", 0.5)
 
 
+@pytest.mark.usefixtures("no_collections")
 async def test_8_3_a_function_that_holds_the_loop_is_logged_once_with_its_name(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -508,6 +518,7 @@ class Doubler:
         (7, "value + 1", "value + 1", "move slow parts into a synchronous function"),
     ],
 )
+@pytest.mark.usefixtures("no_collections")
 async def test_8_3_what_is_said_of_a_held_loop_fits_what_was_called(
     value: Any,
     expression: str,
@@ -525,6 +536,7 @@ async def test_8_3_what_is_said_of_a_held_loop_fits_what_was_called(
     assert f" ms; {advice}" in said
 
 
+@pytest.mark.usefixtures("no_collections")
 async def test_8_3_a_tool_that_holds_the_loop_is_told_how_tools_do_not(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -118,7 +118,6 @@ SAME_FLOOR: frozenset[tuple[str, str]] = frozenset(
             "resilience",
         )
     }  # joins them
-    | {("agent", "policies")}  # see `test_core`
     | {("executors", feature) for feature in ("coding_agents", "compaction", "skills")}  # joins them
     | {("mcp", "asgi")}  # a server of MCP is an ASGI application
     | {("cli", "evals"), ("testing", "evals")}  # run evaluations

@@ -24,7 +24,6 @@ from msgspec import Struct
 from ..configuration import Compaction, StepExecutorConfiguration
 from ..errors import ExecutionError, NighthawkError
 from ..kernel.environment import find_environment
-from ..kernel.policy import Position
 from ..observation import NodeWriter
 from ..parallel import is_async_callable
 from ..pickling import set_public_module
@@ -670,20 +669,14 @@ async def foreign_task(task: AgentTask, node: NodeWriter | None) -> AgentTask:
 async def _budgeted_task(task: AgentTask) -> AgentTask:
     """The task, its turns and usage charged to the active budgets; the same one without budgets."""
     environment = find_environment()
-    if environment is None or not environment.policies.has(Position.BUDGETS):
+    metering = None if environment is None else environment.policies.metering
+    if metering is None or not metering.is_charging:
         return task
-    from ..policies.budgets.policy import active_accounts  # here, because few programs have a budget
-    from ..policies.budgets.request import charge_foreign_usage
-    from ..policies.budgets.steps import begin_foreign_turn, check_foreign_turn
-
-    accounts = active_accounts()
-    if not accounts:
-        return task
-    await check_foreign_turn(accounts)
+    await metering.check_turn()
     return replace(
         task,
-        turn_boundary=_BudgetedTurns(task.turn_boundary, partial(begin_foreign_turn, accounts)),
-        report_usage=_ChargedUsage(task.report_usage, partial(charge_foreign_usage, accounts)),
+        turn_boundary=_BudgetedTurns(task.turn_boundary, metering.begin_turn),
+        report_usage=_ChargedUsage(task.report_usage, metering.charge),
     )
 
 

@@ -11,7 +11,7 @@ from ..agent.prompt import StepPrompt, check_mentioned_tools
 from ..agent.refusals import GuardedCalls, Refusals, RepeatedCalls
 from ..agent.schemas import Endpoint, check_tools, endpoint_of
 from ..agent.task import AgentTask, Conversation, StepExecutionAgent, foreign_task, objection_to_agent
-from ..agent.toolbox import AnswerBindings, ProvidedTool, ResultRoom, Toolbox
+from ..agent.toolbox import AnswerBindings, ResultRoom, Toolbox
 from ..configuration import StepExecutorConfiguration
 from ..errors import ConfigurationError, StepLimitError
 from ..kernel.context import StepContext
@@ -19,8 +19,8 @@ from ..kernel.environment import Environment, get_current_step, get_environment,
 from ..kernel.reports import AgentActivity
 from ..kernel.step import Step
 from ..kernel.tool_calls import ToolResultRenderingPolicy
-from ..kernel.tools import OUTCOME_TOOL_NAME, OfferedTools
-from ..kernel.usage_meter import Past
+from ..kernel.tools import OUTCOME_TOOL_NAME
+from ..lazy_exports import LazyModule
 from ..parallel.decided_limits import run_within
 from ..pickling import checked_picklable
 from ..ports import Model
@@ -34,10 +34,18 @@ from ..types.usage import Usage
 from .model_agent import ModelAgent
 
 if TYPE_CHECKING:
-    from ..agent.observed_calls import ExecuteCall
-    from ..agent.tool_search import ToolFinder
+    from ..agent import observed_calls, past, tool_search
+    from ..models import summary_model
+    from ..skills import tool as skill_tools
+    from . import direct, managed_agent
 else:
-    ToolFinder = object
+    direct = LazyModule(f"{__package__}.direct")  # most models take tools
+    managed_agent = LazyModule(f"{__package__}.managed_agent")  # models of the program's own need no HTTP
+    observed_calls = LazyModule("nighthawk_async.agent.observed_calls")  # few agents have tools of their own
+    past = LazyModule("nighthawk_async.agent.past")  # few steps have one
+    skill_tools = LazyModule("nighthawk_async.skills.tool")  # few steps have skills
+    summary_model = LazyModule("nighthawk_async.models.summary_model")  # few configurations name one
+    tool_search = LazyModule("nighthawk_async.agent.tool_search")  # few steps have deferred tools
 
 
 class AgentStepExecutor:
@@ -61,9 +69,8 @@ class AgentStepExecutor:
         self.agent_is_managed = agent_is_managed
         compaction = configuration.compaction
         if self.model is not None and compaction is not None and compaction.model is not None:
-            from ..models.summary_model import summary_model  # here, because few configurations name one
-
-            summary_model(compaction, self.model, configuration.model_settings)  # raises if it is unknown
+            # Raises if it is unknown.
+            summary_model.summary_model(compaction, self.model, configuration.model_settings)
         self.token_encoding = TokenCounter.resolve(
             encoding_name=configuration.tokenizer_encoding,
             model_name=self.model.name if self.model is not None else configuration.model,
@@ -87,15 +94,13 @@ class AgentStepExecutor:
             MissingCredentialError: The provider's API key is not set.
             ConfigurationError: Another setting is wrong.
         """
-        from .managed_agent import check_transport, managed_agent  # here, because own models need no HTTP
-
         if not isinstance(cast("object", configuration), StepExecutorConfiguration):
             raise ConfigurationError(
                 f"from_configuration takes a StepExecutorConfiguration, not {type(configuration).__name__!r}."
             )
-        agent = managed_agent(configuration)
+        agent = managed_agent.managed_agent(configuration)
         executor = cls(agent=agent, configuration=configuration, agent_is_managed=True)
-        check_transport(executor.outcome_transport, executor.model, configuration)
+        managed_agent.check_transport(executor.outcome_transport, executor.model, configuration)
         return executor
 
     @classmethod
@@ -286,10 +291,8 @@ class AgentStepExecutor:
     async def _listed_skills(self, environment: Environment) -> str:
         if not environment.skills:
             return ""
-        from ..skills.tool import listed_skills  # here, because few steps have skills
-
         limit = self.configuration.context_limits.skills_max_tokens
-        return await listed_skills(environment.skills, limit, self.token_encoding)
+        return await skill_tools.listed_skills(environment.skills, limit, self.token_encoding)
 
     async def _load_tokenizer(self, prompt: StepPrompt) -> None:
         """Load the tokenizer in a worker thread when the prompt may need it; it takes tenths of a second."""
@@ -305,13 +308,11 @@ class AgentStepExecutor:
     ) -> tuple[StepOutcome, dict[str, object]]:
         if self.model is None:
             raise ConfigurationError("The direct outcome transport needs a model, not an agent of your own.")
-        from .direct import answer_directly, refuse_native_tools  # here, because most models take tools
-
-        refuse_native_tools(self.configuration.model_settings)
+        direct.refuse_native_tools(self.configuration.model_settings)
         refusals = Refusals(step_id=step.context.step_id, names=prompt.names)
         bindings = AnswerBindings(step.actor, environment, self.tool_result_rendering_policy, refusals)
         report = _usage_report(environment, step, span)
-        return await answer_directly(
+        return await direct.answer_directly(
             self.model, step, prompt, bindings, report, site=environment.step_path[-1]
         )
 
@@ -341,7 +342,7 @@ class AgentStepExecutor:
             outcome=prompt.answer_instructions(transport, form, has_tools=has_tools),
         )
         has_calls = bool(tools) or transport == "tool"
-        past = () if step.past is None else _past_messages(step.past, model, has_tools=has_calls)
+        begins = () if step.past is None else past.past_messages(step.past, model, has_tools=has_calls)
         return AgentTask(
             step_id=context.step_id,
             system_prompt=system_prompt,
@@ -366,7 +367,7 @@ class AgentStepExecutor:
             word_refusal=refusals.text,
             found_tools=toolbox.offer_found,
             conversation=conversation,
-            past=past,
+            past=begins,
             keep_messages=partial(_keep_conversation, step, model_name, system_prompt, toolbox),
             begin_native_call=partial(_begin_native, step, environment, span),
         )
@@ -377,10 +378,10 @@ class AgentStepExecutor:
         configuration, offered = self.configuration, environment.tool_scope.offered()
         finder, functions = None, offered.listed
         if offered.deferred and offered.search == "native":
-            _check_native_search(self.model)
+            tool_search.check_native_search(self.model)
             functions = {**offered.listed, **offered.deferred}
         elif offered.deferred:
-            finder = _finder(offered, self.model)
+            finder = tool_search.ToolFinder(offered.deferred, self.model)
         if functions:
             check_tools(tuple(functions.values()), self.model)
         guard = configuration.loop_guard
@@ -391,7 +392,9 @@ class AgentStepExecutor:
             functions=functions,
             deferred=offered.deferred if finder is None else {},
             finder=finder,
-            skill_tool=_skill_tool(environment, room, self.model) if environment.active_skills else None,
+            skill_tool=skill_tools.make_skill_tool(environment, room, self.model)
+            if environment.active_skills
+            else None,
             room=room,
             shows_secrets=configuration.show_secrets,
             max_argument_bytes=configuration.max_tool_argument_bytes,
@@ -399,24 +402,6 @@ class AgentStepExecutor:
             refusals=refusals,
             agent=span,
         )
-
-
-def _finder(offered: OfferedTools, model: Model | None) -> ToolFinder:
-    from ..agent.tool_search import ToolFinder  # here, because few steps have deferred tools
-
-    return ToolFinder(offered.deferred, model)
-
-
-def _check_native_search(model: Model | None) -> None:
-    from ..agent.tool_search import check_native_search  # here, because few steps have deferred tools
-
-    check_native_search(model)
-
-
-def _skill_tool(environment: Environment, room: ResultRoom, model: Model | None) -> ProvidedTool | None:
-    from ..skills.tool import make_skill_tool  # here, because few steps have skills
-
-    return make_skill_tool(environment, room, model)
 
 
 def _usage_report(environment: Environment, step: Step, span: Span | None) -> Callable[[str, Usage], None]:
@@ -446,21 +431,17 @@ async def _finish_counted(
 
 
 def _begin_native(
-    step: Step, environment: Environment, span: Span | None, call: ToolCall, execute: "ExecuteCall"
+    step: Step,
+    environment: Environment,
+    span: Span | None,
+    call: ToolCall,
+    execute: "observed_calls.ExecuteCall",
 ) -> Callable[[], Awaitable[ToolResult]]:
-    from ..agent.observed_calls import NativeCalls  # here, because few agents have tools of their own
-
-    return NativeCalls(step, environment, span).begin(call, execute)
+    return observed_calls.NativeCalls(step, environment, span).begin(call, execute)
 
 
 async def _conclude(step: Step, outcome: StepOutcome) -> None:
     await step.conclude(outcome, step.context.changed_bindings())
-
-
-def _past_messages(past: Past, model: Model | None, *, has_tools: bool) -> tuple[Message, ...]:
-    from ..agent.past import past_messages  # here, because few steps have a past
-
-    return past_messages(past, model, has_tools=has_tools)
 
 
 def _keep_conversation(

@@ -39,6 +39,7 @@ from typing import (
 from ..errors import HookError
 from ..lazy_exports import LazyModule
 from ..types.messages import ToolCall, ToolResult
+from ..types.usage import Usage
 from .commit import CommitProceed, StepCommit
 from .conclude import StepResult
 from .context import StepExecutor
@@ -360,6 +361,36 @@ class Repeating(Policy):
         return execute()
 
 
+class Metering(Policy):
+    """A policy that charges agents whose requests it is not around; one is active at most."""
+
+    __slots__ = ()
+
+    @property
+    def is_charging(self) -> bool:
+        """Whether anything is charged."""
+        return False
+
+    async def check_turn(self) -> None:
+        """Check that there is room for a turn.
+
+        Raises:
+            BudgetExceededError: There is none.
+        """
+
+    async def begin_turn(self) -> None:
+        """Charge a turn; see `check_turn`."""
+
+    def charge(self, model_name: str, usage: Usage) -> Usage:
+        """Charge usage that an agent reports, and return it with its cost.
+
+        Args:
+            model_name: The model id.
+            usage: The reported usage.
+        """
+        return usage
+
+
 class Observing(Policy):
     """A policy that is told of events of all kinds, also where nothing can be awaited."""
 
@@ -497,6 +528,11 @@ class Policies:
     def repeating(self) -> Repeating | None:
         """The policy that may execute a block several times; None for none."""
         return next((policy for policy in self.active if isinstance(policy, Repeating)), None)
+
+    @property
+    def metering(self) -> Metering | None:
+        """The policy that charges agents; None for none."""
+        return next((policy for policy in self.active if isinstance(policy, Metering)), None)
 
     @cached_property
     def observers(self) -> tuple[Observing, ...]:

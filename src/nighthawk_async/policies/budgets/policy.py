@@ -11,7 +11,7 @@ from ...errors import BudgetExceededError
 from ...kernel.calls import below_place
 from ...kernel.environment import find_environment, get_environment
 from ...kernel.fold import Events, OpenRequest, StepEnd, StepProceed, ToolCallProceed, with_end_reported
-from ...kernel.policy import ModelCall, Policies, Policy, Position
+from ...kernel.policy import Metering, ModelCall, Policies, Position
 from ...kernel.step import Step
 from ...ports import AttemptsSource
 from ...types.messages import ToolCall, ToolResult
@@ -20,13 +20,21 @@ from ...types.usage import Usage
 from .account import BudgetAccount, Payer, breached_account
 from .lives import counting_time_of_lives
 from .notices import concluding_request, record_exceeded, report_thresholds
-from .request import BudgetedRequest, open_request, with_output_limit
-from .steps import begin_in_time, charge_step, charge_tool_call, run_in_time, timed_accounts
+from .request import BudgetedRequest, charge_foreign_usage, open_request, with_output_limit
+from .steps import (
+    begin_foreign_turn,
+    begin_in_time,
+    charge_step,
+    charge_tool_call,
+    check_foreign_turn,
+    run_in_time,
+    timed_accounts,
+)
 from .terms import BudgetTerms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class BudgetPolicy(Policy):
+class BudgetPolicy(Metering):
     """Charges the consumption of steps to budgets.
 
     Args:
@@ -117,6 +125,23 @@ class BudgetPolicy(Policy):
                 record_exceeded(budgeted.next_breach)
                 raise budgeted.next_breach
             call.request = concluding_request(call.request, call.model, environment.step)
+
+    @property
+    def is_charging(self) -> bool:
+        """Whether there are accounts."""
+        return bool(self.accounts)
+
+    async def check_turn(self) -> None:
+        """Check that there is room for a turn of an agent; see `check_foreign_turn`."""
+        await check_foreign_turn(self.accounts)
+
+    async def begin_turn(self) -> None:
+        """Charge a turn of an agent."""
+        await begin_foreign_turn(self.accounts)
+
+    def charge(self, model_name: str, usage: Usage) -> Usage:
+        """Charge what an agent reports; see `charge_foreign_usage`."""
+        return charge_foreign_usage(self.accounts, model_name, usage)
 
     async def around_tool_call(self, call: ToolCall, proceed: ToolCallProceed) -> ToolResult:
         """Charge the call."""

@@ -46,7 +46,7 @@ def test_a_failure_names_the_promise_and_what_the_object_did(pytester: pytest.Py
     result.stdout.fnmatch_lines(
         [
             "E*AssertionError: A request without tools is answered with text, and its reason is *",
-            "E*Instead: it gave [[]UsageReported(*",
+            "*Instead: it gave [[]UsageReported(*",
         ]
     )
 

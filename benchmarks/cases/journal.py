@@ -204,7 +204,7 @@ BENCHMARKS = (
     Benchmark(
         name="journal-resume-10000",
         what="a step of a run of 10,000 recorded steps that is resumed, on trio; "
-        "`resume_cpu` is that of all of them, at most 10 s",
+        "`resume_cpu` is that of all of them; 10 s is the goal",
         run=partial(anyio.run, resume, backend="trio"),
         operations=10_000,
         quick_operations=50,

@@ -135,16 +135,18 @@ def find_task() -> object:
     `anyio.get_current_task` describes the task as well, which takes longer than everything else here.
     """
     # Not imported here: which of them is there depends on the loop. Called many times in each step of a run
-    # with a journal, so neither an error nor a context manager is made where a loop runs.
+    # with a journal, so neither an error nor a context manager is made where a loop runs. Another thread may
+    # be loading the other one (`test_a_loop_that_another_thread_is_loading_does_not_run_here`).
     asyncio: Any = sys.modules.get("asyncio")
-    if asyncio is not None and (loop := asyncio._get_running_loop()) is not None:
+    running = getattr(asyncio, "_get_running_loop", None)
+    if running is not None and (loop := running()) is not None:
         task = asyncio.current_task(loop)
         if task is not None:  # None within Trio in guest mode
             return task
-    trio: Any = sys.modules.get("trio.lowlevel")
-    if trio is not None:
+    current_task = getattr(sys.modules.get("trio.lowlevel"), "current_task", None)
+    if current_task is not None:
         try:
-            return trio.current_task()
+            return current_task()
         except RuntimeError:  # Trio does not run on this thread
             pass
     return threading.current_thread()

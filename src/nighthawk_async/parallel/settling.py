@@ -32,9 +32,9 @@ async def wait_settled() -> None:
 
 
 def _is_on_trio() -> bool:
-    trio: Any = sys.modules.get("trio")
+    current_task: Any = getattr(sys.modules.get("trio.lowlevel"), "current_task", None)
     with suppress(RuntimeError):  # another loop runs on this thread
-        return trio is not None and trio.lowlevel.current_task() is not None
+        return current_task is not None and current_task() is not None
     return False
 
 

@@ -81,14 +81,18 @@ def is_traced() -> bool:
 
 def is_measured() -> bool:
     """Whether metrics are collected."""
-    metrics = sys.modules.get("opentelemetry.metrics")  # not loaded means not set up
-    return metrics is not None and _is_set_up(metrics.get_meter_provider())
+    return _has_provider("opentelemetry.metrics", "get_meter_provider")
 
 
 def is_logged() -> bool:
     """Whether log records are collected."""
-    logs = sys.modules.get("opentelemetry._logs")
-    return logs is not None and _is_set_up(logs.get_logger_provider())
+    return _has_provider("opentelemetry._logs", "get_logger_provider")
+
+
+def _has_provider(module: str, getter: str) -> bool:
+    """Whether a real provider is set up; not while its module is not loaded, or is just being loaded."""
+    get = getattr(sys.modules.get(module), getter, None)
+    return get is not None and _is_set_up(get())
 
 
 def _is_set_up(provider: object) -> bool:

@@ -51,9 +51,9 @@ BOUNDS: Mapping[str, int] = {
     "cast(": 520,
     "partials of methods of policies": 0,
     "modules in eager reach": 154,  # four more: the fold, commits, short forms, other models
-    "lines of code in eager reach": 27_354,  # more by arguments handed on, `kernel.features`, the folds
+    "lines of code in eager reach": 27_355,  # more by arguments handed on, `kernel.features`, the folds
     "modules in reach": 276,  # calls of functions, and those that policies are around
-    "lines of code in reach": 45_456,
+    "lines of code in reach": 45_457,
     "files of a scripted step": 59,
     "changes of file of a scripted step": 272,
     "files of a step over HTTP": 83,

@@ -138,17 +138,18 @@ class Queues:
         if recorder is not None and key == recorder.run_id:  # it hands itself over: whoever goes on is it
             refuse_after_divergence("store.enqueue()")
             recorder = None
-        inputs = {
-            "the function": name,
-            "the queue": options.queue,
-            **({} if key is None else {"the key": key}),
-            **Effect(function, "repeatable").inputs_of(args, keywords),
-        }
         write = None
-        if recorder is not None and key is None:
-            write = RunWrite(recorder, "enqueue()", given, inputs)
-        elif recorder is not None:  # at places of their own: earlier versions recorded nothing of them
-            write = RunWrite(recorder, "store.enqueue()", (*given, key), inputs)
+        if recorder is not None:
+            inputs = {
+                "the function": name,
+                "the queue": options.queue,
+                **({} if key is None else {"the key": key}),
+                **Effect(function, "repeatable").inputs_of(args, keywords),
+            }
+            if key is None:
+                write = RunWrite(recorder, "enqueue()", given, inputs)
+            else:  # at places of their own: earlier versions recorded nothing of them
+                write = RunWrite(recorder, "store.enqueue()", (*given, key), inputs)
         entry = NewEntry(
             run_id=key or (uuid.uuid4().hex if write is None else write.key),
             queue=options.queue,

@@ -243,8 +243,7 @@ class RecordIndex:
                 self._add(record)
             elif _is_interruption(record):
                 self._interrupted.add(record.epoch)
-                cleanup = record.body.partition(b" ")[2]
-                if cleanup:
+                if cleanup := record.body.partition(b" ")[2]:
                     cleanups.append((int(cleanup), record.seq))
             elif _is_failure(record):
                 cleanups.append((int(record.body.removeprefix(_AFTER_ERROR)), record.seq))
@@ -337,7 +336,7 @@ class RecordIndex:
 
     def may_be_left_out(self, place: str) -> bool:
         """Whether later lives may leave out what is at a place, since something ended a life before it."""
-        return bool(self.dropped) and any(is_within(place, each) for each in self.dropped)
+        return any(is_within(place, each) for each in self.dropped)
 
     def lives(self) -> dict[int, LifeTimes]:
         """Return the times of all lives by number."""

@@ -1,4 +1,4 @@
-"""What SQLite needs of its files: a disk of this machine, and a write-ahead log.
+"""Files for SQLite: on a disk of this machine, and with a write-ahead log.
 
 Network file systems have no locks and no shared memory that it could rely on.
 """

@@ -161,7 +161,7 @@ class Position(IntEnum):
     VISIBLE_NAMES = 10
     SHARED_OBJECTS = 11
     MODEL = 12
-    """What answers in place of every model: a recorder, a replay."""
+    """The source of responses in place of every model, such as a recorder or a replay."""
 
 
 class InnerScope(NamedTuple):

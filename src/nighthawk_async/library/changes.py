@@ -1,4 +1,4 @@
-"""What has changed in the files of a workspace: the lines of one change, and the difference of a step."""
+"""Changes in the files of a workspace: the lines of one change, and the difference that a step has made."""
 
 import re
 import threading

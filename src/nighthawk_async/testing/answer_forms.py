@@ -19,7 +19,7 @@ class AnswerFormError(PicklableError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ReadableRequest:
-    """What a model is asked, whatever the protocol.
+    """The request to a model, whatever the protocol.
 
     Args:
         messages: Who says what, in order: `system`, `user`, `assistant`, `call NAME` or `result`, and the

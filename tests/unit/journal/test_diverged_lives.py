@@ -194,16 +194,24 @@ async def read(name: str) -> str:
 async def test_what_such_a_life_has_ended_for_others_has_ended(
     tmp_path: Path, effect: Callable[[str], Awaitable[str]]
 ) -> None:
-    async def program(word: str) -> list[str]:
+    async def program(word: str, *, waits: bool = False) -> list[str]:
+        shouted = anyio.Event()
+
+        async def shout_and_tell() -> None:
+            await shout(word)
+            shouted.set()
+
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(shout, word)
+            tasks.start_soon(shout_and_tell)
+            if waits:  # else the effect may end the life before anything of the other task is recorded
+                await shouted.wait()
             return await nh.parallel.map(effect, ["ann"])
         raise AssertionError
 
     with opened(tmp_path) as store:
         stopped.append("ann")
         with pytest.raises(BaseException):  # noqa: B017, PT011  (a group, by the event loop)
-            await live(store, shouting(), lambda: program("one"))
+            await live(store, shouting(), lambda: program("one", waits=True))
         stopped.clear()
         with pytest.raises(JournalDivergenceError):
             await live(store, shouting(), lambda: program("two"))
@@ -215,9 +223,13 @@ async def test_what_such_a_life_has_ended_for_others_has_ended(
 
 async def test_people_who_answered_in_such_a_life_are_not_asked_again(tmp_path: Path) -> None:
     async def live_with(handler: Handler, word: str) -> list[object]:
+        async def shout_and_tell() -> None:
+            await shout(word)
+            shouted.set()
+
         async def program() -> list[object]:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(shout, word)
+                tasks.start_soon(shout_and_tell)
                 return await nh.parallel.map(lambda prompt: nh.ask_user(prompt), ["Who?"])
             raise AssertionError
 
@@ -226,7 +238,10 @@ async def test_people_who_answered_in_such_a_life_are_not_asked_again(tmp_path: 
             return await program()
 
     async def be_killed(question: object) -> object:
+        await shouted.wait()  # else nothing of the other task may be recorded
         raise KilledError
+
+    shouted = anyio.Event()
 
     nobody = Handler()
     with opened(tmp_path) as store:

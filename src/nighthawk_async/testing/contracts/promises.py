@@ -1,4 +1,4 @@
-"""What all contract suites share: the base class, and how a broken promise is found and reported."""
+"""The base of all contract suites: how a broken promise is found and reported."""
 
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator, Mapping

@@ -16,6 +16,7 @@ from nighthawk_async.testing import (
     pass_response,
     tool_call,
 )
+from nighthawk_async.transcripts.past import PastPolicy
 
 hooks = Hooks()
 began: list[str] = []
@@ -117,7 +118,9 @@ async def described(_: int) -> dict[str, object]:
         "user": list(environment.user_prompt_suffix_fragments),
         "policies": [type(each).__name__ for each in environment.policies.active],
         "skills": sorted(environment.skills or ()),
-        "past": 0 if environment.past is None else len(environment.past.messages),
+        "past": sum(
+            len(each.messages) for each in environment.policies.active if isinstance(each, PastPolicy)
+        ),
         "cache": bool(find_policies()),
         "max_depth": environment.max_depth - current_depth(),
         "mutation": [repr(each) for each in environment.policies.active if "Shared" in repr(each)],

@@ -13,12 +13,12 @@ from .executors.choice import ExecutorChoice, chosen_inner_executor
 from .kernel.calls import wrap_calls
 from .kernel.context import ConfigurableStepExecutor, StepExecutor
 from .kernel.environment import Environment, find_environment, get_environment, using_environment
-from .kernel.policy import InnerScope, Policies, enter_scope, enter_scope_async
+from .kernel.policy import InnerScope, Policies, Policy, Position, enter_scope, enter_scope_async
 from .kernel.reports import KernelActivity
 from .kernel.run_state import inner_max_depth
 from .kernel.tool_sets import sets_of
 from .kernel.tools import ToolScope, ToolSet, ToolSource
-from .kernel.usage_meter import Past, UsageMeter
+from .kernel.usage_meter import UsageMeter
 from .lazy_exports import LazyModule
 from .natural.program import is_usable_name
 from .policies.arguments import PolicyArguments, with_arguments
@@ -169,19 +169,20 @@ def scope(
 
     def resolve(parent: Environment) -> Environment:
         executor = _inner_executor(parent.step_executor, step_executor, step_executor_configuration)
+        inner = InnerScope(executor, is_added=is_added)
+        inside = with_arguments(parent.policies, policies, inner, entry=scope)
+        if not isinstance(inner_past, Unset):
+            inside = inside.with_only(Position.PASTS, inner_past)
         environment = _inner_environment(
             parent,
             scope_id=scope_id,
             executor=executor,
-            policies=with_arguments(
-                parent.policies, policies, InnerScope(executor, is_added=is_added), entry=scope
-            ),
+            policies=inside,
             max_depth=max_depth,
             system_prompt_suffix_fragments=system_prompt_suffix_fragments,
             user_prompt_suffix_fragments=user_prompt_suffix_fragments,
             implicit_references=implicit_references,
             tools=sets,
-            past=inner_past,
             is_added=is_added,
         )
         return environment if offered is None else _with_skills(environment, offered, is_added=is_added)
@@ -189,8 +190,8 @@ def scope(
     return Scope(resolve)
 
 
-def _past_of(transcript: object) -> Past | None:
-    from .transcripts.transcript import past_of  # here, because most scopes have no past
+def _past_of(transcript: object) -> Policy | None:
+    from .transcripts.past import past_of  # here, because most scopes have no past
 
     return past_of(transcript)
 
@@ -206,7 +207,6 @@ def _inner_environment(
     user_prompt_suffix_fragments: Sequence[str] | None,
     implicit_references: Mapping[str, object] | None,
     tools: Sequence[ToolSet] | None,
-    past: Past | Unset | None,
     is_added: bool,
 ) -> Environment:
     """Return the environment of a scope.
@@ -221,7 +221,6 @@ def _inner_environment(
         user_prompt_suffix_fragments: Texts appended to user prompts; None for no change.
         implicit_references: Names and values for every block inside; None for no change.
         tools: The tools of the steps inside; None for no change.
-        past: The past of the steps inside; None for none, unset for no change.
         is_added: Whether the arguments are added to those of the parent, or replace them.
 
     Raises:
@@ -242,7 +241,6 @@ def _inner_environment(
             parent.user_prompt_suffix_fragments, user_prompt_suffix_fragments, is_added=is_added
         ),
         implicit_references=_references(parent.implicit_references, implicit_references, is_added=is_added),
-        past=parent.past if isinstance(past, Unset) else past,
     )
 
 

@@ -16,19 +16,16 @@ CORE = ("kernel", "agent", "executors")
 FEATURES = (
     *("policies", "observe", "recording", "journal", "skills", "coding_agents", "compaction", "transcripts"),
     *("kernel.skill_scope", "kernel.partial_values"),
-    *("agent.past", "models.summary_model", "executors.managed_agent"),
+    *("models.summary_model", "executors.managed_agent"),
 )
 """Rooms and modules of features: the core does without their names."""
 
 FEATURES_IN_THE_CORE: frozenset[tuple[str, str]] = frozenset(
     {
-        ("agent.loop", "agent.past"),
         ("executors", "coding_agents.errors"),
-        ("executors.agent", "agent.past"),
         ("executors.agent", "executors.managed_agent"),
         ("executors.agent", "models.summary_model"),
         ("executors.agent", "skills.tool"),
-        ("executors.direct", "agent.past"),
         ("executors.direct", "compaction.compaction"),
         ("executors.model_agent", "compaction.compaction"),
         ("kernel.environment", "kernel.skill_scope"),

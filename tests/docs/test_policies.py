@@ -20,6 +20,7 @@ IN_WORDS = {
     Position.PEOPLE: "people (`human=…`)",
     Position.VISIBLE_NAMES: "visible names",
     Position.SHARED_OBJECTS: "shared objects (`concurrent_mutation=…`)",
+    Position.PASTS: "a past (`past=…`)",
     Position.MODEL: "recorders ([`cassette`](testing.md#recorded-exchanges))",
 }
 

@@ -150,7 +150,7 @@ class AgentLoop:
             results = tuple(result for _, result in sorted(turn.results.items()))
             end.append(ToolResultsMessage(results=results))
         if end and turn.finish_reason is None:  # what providers want back with the calls had not arrived
-            from .past import calls_as_text  # here, because few responses break off
+            from .plain_messages import calls_as_text  # here, because few responses break off
 
             end = [calls_as_text(message) for message in end]
         return (*messages, *end)

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias, TypeVar
 import anyio
 from anyio.abc import TaskGroup
 
-from ..agent.past import past_as_text
+from ..agent.plain_messages import conversation_as_text
 from ..catalog.models import find_model_facts
 from ..catalog.request_cost import priced
 from ..errors import ModelProtocolError
@@ -184,7 +184,7 @@ class ClaudeCodeSession:
         self._protocol.tools = self._turns.tools
         prompt = f"{task.system_prompt}\n\n{TOOL_NAMES_NOTE}"
         self._send(initialize_line(prompt, replaces=self._replaces_prompt))
-        await self._send_message((*past_as_text(task.past), *task.user_prompt, *messages))
+        await self._send_message((*conversation_as_text(task.past), *task.user_prompt, *messages))
 
     async def _read(self) -> None:
         lines = self._process.lines(_MAX_LINE_BYTES)

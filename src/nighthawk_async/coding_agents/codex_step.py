@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from ..actors import BareTaskGroup
 from ..agent.model_call import unreported_usage
-from ..agent.past import past_as_text
+from ..agent.plain_messages import conversation_as_text
 from ..agent.task import AgentTask
 from ..catalog.coding_agents import CODING_AGENTS
 from ..catalog.models import find_model_facts
@@ -160,7 +160,7 @@ class CodexStep:
                 self._server = await host.server()
                 await self._open_thread()
                 outcome = await self._converse(
-                    [*past_as_text(self._task.past), *self._task.user_prompt, *messages]
+                    [*conversation_as_text(self._task.past), *self._task.user_prompt, *messages]
                 )
             except BaseException as raised:
                 error = raised

@@ -35,6 +35,7 @@ _POLICY_SUBJECTS: Mapping[Position, str] = {
     Position.VERIFICATION: "the checks (verify=)",
     Position.PERMISSIONS: "the permissions (permissions=)",
     Position.ATTEMPTS: "the resilience baseline (resilience=)",
+    Position.PASTS: "the past (past=)",
 }
 
 _MOST_REMEMBERED = 64
@@ -146,7 +147,6 @@ _REFERENCES = "the implicit references"
 _TOOLS = "the tools (tools=)"
 _SKILLS = "the skills (skills=)"
 _ACTIVE = "the active skills"
-_PAST = "the past (past=)"
 _CACHE = "the response cache (resilience.cached)"
 _SAMPLE = "the sample and the seed"
 
@@ -164,7 +164,6 @@ def _parts_of(environment: Environment) -> list[tuple[str, object]]:
             parts.append((subject, _without_accounts(policy)))
     parts.append((_SKILLS, None if environment.skills is None else dict(environment.skills)))
     parts.append((_ACTIVE, tuple(environment.active_skills or ())))
-    parts.append((_PAST, environment.past))
     parts.append((_SAMPLE, (current_sample(), current_seed())))
     parts.append((_CACHE, find_policies()))
     return parts
@@ -269,7 +268,6 @@ def loaded_scope(scope: CrossedScope, worker: Environment) -> LoadedScope:
         policies=Policies(policies),
         skills=parts[_SKILLS],
         active_skills=ActiveSkills(None, {each.name: each for each in active}) if active else None,
-        past=parts[_PAST],
     )
     sample, seed = parts[_SAMPLE]
     return LoadedScope(environment=environment, sample=sample, seed=seed, cache=parts[_CACHE])

@@ -34,7 +34,7 @@ from ..types.usage import Usage
 from .model_agent import ModelAgent
 
 if TYPE_CHECKING:
-    from ..agent import observed_calls, past, tool_search
+    from ..agent import observed_calls, tool_search
     from ..models import summary_model
     from ..skills import tool as skill_tools
     from . import direct, managed_agent
@@ -42,7 +42,6 @@ else:
     direct = LazyModule(f"{__package__}.direct")  # most models take tools
     managed_agent = LazyModule(f"{__package__}.managed_agent")  # models of the program's own need no HTTP
     observed_calls = LazyModule("nighthawk_async.agent.observed_calls")  # few agents have tools of their own
-    past = LazyModule("nighthawk_async.agent.past")  # few steps have one
     skill_tools = LazyModule("nighthawk_async.skills.tool")  # few steps have skills
     summary_model = LazyModule("nighthawk_async.models.summary_model")  # few configurations name one
     tool_search = LazyModule("nighthawk_async.agent.tool_search")  # few steps have deferred tools
@@ -342,7 +341,7 @@ class AgentStepExecutor:
             outcome=prompt.answer_instructions(transport, form, has_tools=has_tools),
         )
         has_calls = bool(tools) or transport == "tool"
-        begins = () if step.past is None else past.past_messages(step.past, model, has_tools=has_calls)
+        opening = step.opening
         return AgentTask(
             step_id=context.step_id,
             system_prompt=system_prompt,
@@ -367,7 +366,7 @@ class AgentStepExecutor:
             word_refusal=refusals.text,
             found_tools=toolbox.offer_found,
             conversation=conversation,
-            past=begins,
+            past=() if opening is None else opening.messages_for(model, has_tools=has_calls),
             keep_messages=partial(_keep_conversation, step, model_name, system_prompt, toolbox),
             begin_native_call=partial(_begin_native, step, environment, span),
         )

@@ -44,7 +44,6 @@ from ..kernel.declared_types import return_type
 from ..kernel.environment import find_environment
 from ..kernel.reports import write_note
 from ..kernel.step import Step
-from ..kernel.usage_meter import Past
 from ..ports import Model
 from ..types.messages import AssistantMessage, Message, ProviderContent, UserContent, UserMessage
 from ..types.model import (
@@ -291,7 +290,7 @@ async def answer_directly(
         report_usage=report,
         refusals=bindings.refusals,
         conversation=Conversation.of_step(prompt.configuration, model, prompt.counter, ()),
-        past=() if step.past is None else _past_messages(step.past, model),
+        past=() if step.opening is None else step.opening.messages_for(model, has_tools=False),
         site=site,
     )
     try:
@@ -301,12 +300,6 @@ async def answer_directly(
     finally:
         system_prompt = asker.system_prompts[-1] if asker.system_prompts else ""
         step.keep_conversation(model.name, system_prompt, (), (*asker.past, *asker.asked))
-
-
-def _past_messages(past: Past, model: Model) -> tuple[Message, ...]:
-    from ..agent.past import past_messages  # here, because few steps have a past
-
-    return past_messages(past, model, has_tools=False)
 
 
 async def _answer_at_once(

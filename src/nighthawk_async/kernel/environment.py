@@ -40,7 +40,7 @@ from .run_state import DEFAULT_MAX_DEPTH, RunResources, RunState, portal_depth
 from .skill_scope import ActiveSkills, ScopedSkill
 from .step import Step
 from .tools import GLOBAL_TOOLS, ToolScope
-from .usage_meter import Past, UsageMeter
+from .usage_meter import UsageMeter
 
 if TYPE_CHECKING:
     from .function_calls import FunctionCall
@@ -69,7 +69,6 @@ class Environment:
         journal: The journal of the run; None for none.
         skills: The skills of the scope by name; None for none.
         active_skills: The skills that are active in the step; None for none.
-        past: The past that steps begin with; None for none. Steps within steps have none of it.
         function_call: The innermost call of a function that policies are around; None for none.
     """
 
@@ -90,7 +89,6 @@ class Environment:
     journal: RunJournal | None = None
     skills: Mapping[str, ScopedSkill] | None = None
     active_skills: ActiveSkills | None = None
-    past: Past | None = None
     function_call: "FunctionCall | None" = None
 
     def of_call(self) -> "Environment":
@@ -115,7 +113,6 @@ class Environment:
             tracing=tracing,
             step_path=(*self.step_path, address),
             policies=step.policies,
-            past=None,
         )
 
     def _changed(self, **changes: object) -> "Environment":

@@ -160,7 +160,8 @@ class Position(IntEnum):
     PEOPLE = 9
     VISIBLE_NAMES = 10
     SHARED_OBJECTS = 11
-    MODEL = 12
+    PASTS = 12
+    MODEL = 13
     """The source of responses in place of every model, such as a recorder or a replay."""
 
 

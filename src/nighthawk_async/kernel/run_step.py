@@ -221,7 +221,6 @@ class _StepExecution:
     def _listen(self) -> None:
         """Set those who take part while the step runs: in its commit, and in its values as they come."""
         step, environment, on_partial = self._step, self._environment, self._site.on_partial
-        step.past = self._outer.past
         step.reviewers = environment.policies.overriding["around_commit"]
         has_listeners = on_partial is not None or step.actor.node is not None or environment.partial_sinks
         if has_listeners or environment.policies.listeners:

@@ -22,6 +22,7 @@ from ..journal_ports import RecordedAnswer
 from ..natural.blocks import NaturalBlock
 from ..parallel.task_current import find_node, find_place, find_positions
 from ..parallel.task_node import TaskNode, get_task_hooks
+from ..ports import Model
 from ..tracing import Span
 from ..types.messages import Message, UserContent
 from ..types.outcomes import RaiseStepOutcome, ReturnStepOutcome, StepOutcome
@@ -32,7 +33,7 @@ from .conclude import OutcomeRefusedError, StepResult, done_note, evaluated_valu
 from .context import StepContext
 from .run_state import Slot, StepAdmission
 from .steering import Steering, UndeliveredSteeringWarning
-from .usage_meter import KeptConversation, LastStep, Past
+from .usage_meter import KeptConversation, LastStep
 
 _LOGGER = logging.getLogger("nighthawk")
 
@@ -102,6 +103,19 @@ class PartialListeners(Protocol):
         ...
 
 
+class Opening(Protocol):
+    """The beginning of a step's conversation, before its program."""
+
+    def messages_for(self, model: Model | None, *, has_tools: bool) -> tuple[Message, ...]:
+        """Return the messages in a form that a model takes.
+
+        Args:
+            model: The model that is asked; None for an agent of the program's own.
+            has_tools: Whether the requests of the step offer tools.
+        """
+        ...
+
+
 FindHostError: TypeAlias = Callable[[BaseException], NighthawkError | None]
 """Returns the error behind an error that no model can fix; None for none."""
 
@@ -135,7 +149,7 @@ class Step:
     """One step in progress.
 
     Until it begins, a policy may set what belongs to it in `Policy.prepare`: `policies`, `verify`,
-    `host_errors`, the names in `context`, the guards of `actor`.
+    `host_errors`, `opening`, the names in `context`, the guards of `actor`.
 
     An executor may conclude the step itself, so that it can show the model why an outcome was refused. The
     runner then uses that conclusion, and evaluates and verifies nothing a second time.
@@ -161,7 +175,7 @@ class Step:
         partial_listeners: The listeners to its values while the model's answer streams; None for none.
         place: Its place in a run with a journal; None without one.
         record: What the journal is to record when it begins to ask; None if that is recorded.
-        past: The past that its conversation begins with; None for none.
+        opening: The beginning of its conversation, before the program; None for none.
         kept: Its facts that are kept for its task; None for none.
     """
 
@@ -177,8 +191,8 @@ class Step:
         "is_interpolated",
         "kept",
         "limit_wait",
+        "opening",
         "partial_listeners",
-        "past",
         "place",
         "policies",
         "program",
@@ -216,7 +230,7 @@ class Step:
         self.partial_listeners: PartialListeners | None = None
         self.place: str | None = None
         self.record: bytes | None = None
-        self.past: Past | None = None
+        self.opening: Opening | None = None
         self.kept: LastStep | None = None
 
     def keep_conversation(

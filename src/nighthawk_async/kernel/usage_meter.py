@@ -247,18 +247,6 @@ def begins_turn(messages: Sequence[Message], index: int) -> bool:
     return isinstance(messages[index], AssistantMessage) and not isinstance(before, AssistantMessage)
 
 
-class Past(Struct, frozen=True, kw_only=True, eq=False):
-    """Messages that the steps of a scope begin with.
-
-    Args:
-        messages: The messages, oldest first; every call has its result.
-        model: The id of the model whose provider content they hold.
-    """
-
-    messages: tuple[Message, ...]
-    model: str
-
-
 class KeptConversation(Struct, frozen=True, kw_only=True, eq=False):
     """The conversation of a step with its model, as its task keeps it.
 

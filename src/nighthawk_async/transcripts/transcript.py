@@ -9,7 +9,7 @@ from typing import cast
 from ..agent.provider_calls import native_calls_in
 from ..errors import TranscriptError
 from ..kernel.tools import OUTCOME_TOOL_NAME
-from ..kernel.usage_meter import LastStep, Past, begins_turn, find_last_step
+from ..kernel.usage_meter import LastStep, begins_turn, find_last_step
 from ..recording.redaction import Redactor
 from ..types.messages import (
     AssistantMessage,
@@ -323,25 +323,6 @@ def transcript() -> Transcript:
         outcome=last.outcome,
         error=last.error,
     )
-
-
-def past_of(value: object) -> Past | None:
-    """Return the past that steps begin with.
-
-    Args:
-        value: A transcript; None for none.
-
-    Raises:
-        TranscriptError: It is something else.
-    """
-    if value is None:
-        return None
-    if not isinstance(value, Transcript):
-        raise TranscriptError(
-            f"past must be a nighthawk_async.Transcript or None, not {type(value).__name__!r}; "
-            "nighthawk_async.transcript() returns one"
-        )
-    return Past(messages=value.messages, model=value.model)
 
 
 def _split(messages: Sequence[Message]) -> tuple[list[Message], list[list[Message]]]:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nighthawk_async.agent.past import past_as_text
+from nighthawk_async.agent.plain_messages import conversation_as_text
 from nighthawk_async.coding_agents import claude_protocol as protocol
 from nighthawk_async.coding_agents.claude_protocol import (
     content_blocks,
@@ -224,12 +224,12 @@ def test_a_tool_result_holds_images() -> None:
 
 def test_an_earlier_conversation_is_told_as_text() -> None:
     call = ToolCall(id="1", name="nh_eval", arguments='{"expression": "a"}')
-    told = past_as_text(
+    told = conversation_as_text(
         [UserMessage(content=("Do it.",)), AssistantMessage(text="I will.", tool_calls=(call,))]
     )
     assert "Do it." in told
     assert 'I will.\n[called nh_eval with {"expression": "a"}]' in told
-    assert past_as_text([]) == ()
+    assert conversation_as_text([]) == ()
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,18 @@
-"""The past of a step as its own model takes it: a past of another model, or one whose tools are not offered.
+"""The past of steps: earlier messages that the conversation of each step of a scope begins with.
 
 Reasoning and signatures in the form of one model are dropped for another. A step that offers no tools reads
 the calls of its past as text, since providers refuse calls in a request without tools.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
+from ..agent.plain_messages import calls_as_text
 from ..configuration import parse_model_id
-from ..errors import ConfigurationError
-from ..kernel.usage_meter import Past
+from ..errors import ConfigurationError, TranscriptError
+from ..kernel.policy import Policy, Position
+from ..kernel.step import Step
 from ..ports import Model
 from ..types.messages import (
     AssistantMessage,
@@ -22,20 +25,53 @@ from ..types.messages import (
 )
 from ..types.model import ModelCapabilities
 from ..wire.media import describe_media, media_kind
+from .transcript import Transcript
 
 
-def past_messages(past: Past, model: Model | None, *, has_tools: bool) -> tuple[Message, ...]:
-    """Return the messages that a conversation begins with.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PastPolicy(Policy):
+    """Has the conversations of steps begin with earlier messages; those of steps within steps do not.
 
     Args:
-        past: The past of the step.
-        model: The model that is asked; None for an agent of the program's own.
-        has_tools: Whether the requests of the step offer tools.
+        messages: The messages, oldest first; every call has its result.
+        model: The id of the model whose provider content they hold.
     """
-    messages = past.messages
-    if model is None or model.name != past.model:
-        messages = tuple(_for_another(messages, model))
-    return messages if has_tools else tuple(map(calls_as_text, messages))
+
+    messages: tuple[Message, ...]
+    model: str
+
+    position: ClassVar[Position] = Position.PASTS
+
+    def prepare(self, step: Step) -> None:
+        """Give the step its past, and the steps within it none."""
+        step.opening = self
+        step.policies = step.policies.without(PastPolicy)
+
+    def messages_for(self, model: Model | None, *, has_tools: bool) -> tuple[Message, ...]:
+        """Return the messages; see `step.Opening.messages_for`."""
+        messages = self.messages
+        if model is None or model.name != self.model:
+            messages = tuple(_for_another(messages, model))
+        return messages if has_tools else tuple(map(calls_as_text, messages))
+
+
+def past_of(value: object) -> PastPolicy | None:
+    """Return the policy of the past that steps begin with.
+
+    Args:
+        value: A transcript; None for none.
+
+    Raises:
+        TranscriptError: It is something else.
+    """
+    if value is None:
+        return None
+    if not isinstance(value, Transcript):
+        raise TranscriptError(
+            f"past must be a nighthawk_async.Transcript or None, not {type(value).__name__!r}; "
+            "nighthawk_async.transcript() returns one"
+        )
+    return PastPolicy(messages=value.messages, model=value.model)
 
 
 def _for_another(messages: tuple[Message, ...], model: Model | None) -> Iterator[Message]:
@@ -95,39 +131,3 @@ def _provider(model_name: str) -> str:
         return parse_model_id(model_name).provider
     except ConfigurationError:  # a model of the program's own may have any name
         return model_name
-
-
-def calls_as_text(message: Message) -> Message:
-    """Return a message with its calls, or the results of calls, as text.
-
-    Args:
-        message: The message.
-    """
-    if isinstance(message, AssistantMessage) and message.tool_calls:
-        calls = [f"[called {call.name} with {call.arguments or '{}'}]" for call in message.tool_calls]
-        text = "\n".join(filter(None, (message.text, *calls)))
-        return AssistantMessage(text=text, reasoning=message.reasoning)
-    if isinstance(message, ToolResultsMessage):
-        return UserMessage(content=tuple(_items_of_results(message)))
-    return message
-
-
-def past_as_text(messages: Sequence[Message]) -> tuple[UserContent, ...]:
-    """An earlier conversation as the beginning of a prompt; nothing for none.
-
-    Args:
-        messages: The messages.
-    """
-    if not messages:
-        return ()
-    items: list[UserContent] = ["The conversation so far:\n"]
-    for message in map(calls_as_text, messages):
-        items.append("\n[you]\n" if isinstance(message, AssistantMessage) else "\n[user]\n")
-        items.extend(message.content)
-    return (*items, "\n\nThe conversation goes on:\n\n")
-
-
-def _items_of_results(message: ToolResultsMessage) -> Iterator[UserContent]:
-    for result in message.results:
-        yield f"[{'error' if result.is_error else 'result'} of {result.name}]"
-        yield from result.content

@@ -51,7 +51,6 @@ from .kernel.environment import (
     get_usage_meter,
     resource,
 )
-from .kernel.partial_values import partial_values
 from .kernel.policy import Policy
 from .kernel.tool_sets import tool, tool_set
 from .kernel.tools import RunContext
@@ -59,6 +58,7 @@ from .models.batched import batched
 from .parallel import current_task, deadline, open_tasks
 from .policies.budgets.budget import budget
 from .policies.budgets.terms import BudgetLimits
+from .policies.partial_values import partial_values
 from .policies.permissions.permissions import permissions
 from .policies.permissions.rules import rule
 from .runs import run

@@ -18,7 +18,7 @@ from .kernel.assignment import ArgumentCheck, captured_names
 from .kernel.calls import CallEntry, InnerCall
 from .kernel.declared_types import ReturnCheck
 from .kernel.environment import get_step_executor
-from .kernel.policy import Listener, Policy
+from .kernel.policy import Policy
 from .kernel.prepare import NaturalSite
 from .kernel.run_step import run_step, run_step_from_sync
 from .kernel.tools import ToolSource
@@ -126,12 +126,10 @@ class _Options(Struct, frozen=True, kw_only=True, eq=False):
 
     Args:
         policies: The policies of the function.
-        on_partial: The callback for streamed values.
         make_scope: Makes the scope of one block; None for none.
     """
 
     policies: tuple[Policy, ...]
-    on_partial: Listener | None
     make_scope: "Callable[[], Scope] | None"
 
 
@@ -211,8 +209,7 @@ def natural_function(
     """
     placement = None if on is None else checked_placement(on)
     options = _Options(
-        policies=_checked_policies(verify),
-        on_partial=_checked_listener(on_partial),
+        policies=(*_checked_policies(verify), *_checked_callback(on_partial)),
         make_scope=scope_maker(model, limits, tools, skills),
     )
 
@@ -238,13 +235,13 @@ def _checked_policies(verify: "Verify") -> tuple[Policy, ...]:
     return policies_of_function(verify)
 
 
-def _checked_listener(on_partial: OnPartial | None) -> Listener | None:
-    """Return the callback as a hook, which applies only to its function's steps."""
+def _checked_callback(on_partial: OnPartial | None) -> tuple[Policy, ...]:
+    """Return the callback as a policy, which applies only to its function's steps."""
     if on_partial is None:
-        return None
-    from .policies.hooks.policy import listener_of  # here, because few functions have one
+        return ()
+    from .policies.hooks.policy import policy_of_callback  # here, because few functions have one
 
-    return listener_of(on_partial)
+    return (policy_of_callback(on_partial),)
 
 
 def scope_maker(
@@ -340,7 +337,6 @@ def _bound(
         captured=MappingProxyType(captured),
         policies=options.policies,
         return_check=return_check,
-        on_partial=options.on_partial,
     )
     run_step = _run_step(transformed, site, options.make_scope)
     call_entry = CallEntry(
@@ -360,7 +356,7 @@ def _bound(
     )
     if function.__qualname__.endswith(f"<locals>.{function.__name__}"):
         captured[function.__name__] = bound  # the future value of the name, where it has no value yet
-    if options.policies or options.on_partial or options.make_scope:
+    if options.policies or options.make_scope:
         _special_options[bound] = options
     return bound
 
@@ -383,7 +379,7 @@ def with_code(function: FunctionType, code: CodeType) -> FunctionType:
     text = changed.__doc__
     copy_attributes(original, changed)
     changed.__doc__ = text
-    options = _special_options.get(function) or _Options(policies=(), on_partial=None, make_scope=None)
+    options = _special_options.get(function) or _Options(policies=(), make_scope=None)
     return _bound(changed, transform_function(changed), dict(captured_names(function)), options)
 
 

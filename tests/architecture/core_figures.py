@@ -15,7 +15,7 @@ CORE = ("kernel", "agent", "executors")
 
 FEATURES = (
     *("policies", "observe", "recording", "journal", "skills", "coding_agents", "compaction", "transcripts"),
-    *("kernel.skill_scope", "kernel.partial_values"),
+    *("kernel.skill_scope", "policies.partial_values"),
     *("models.summary_model", "executors.managed_agent"),
 )
 """Rooms and modules of features: the core does without their names."""
@@ -31,7 +31,6 @@ FEATURES_IN_THE_CORE: frozenset[tuple[str, str]] = frozenset(
         ("kernel.environment", "kernel.skill_scope"),
         ("kernel.prepare", "kernel.skill_scope"),  # what `kernel.run_step` had before
         ("kernel.run", "kernel.skill_scope"),
-        ("kernel.run_step", "kernel.partial_values"),
     }
 )
 """The imports of features by the core, lazy and type-only ones too; the list only shrinks."""

@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 import nighthawk_async as nh
-from nighthawk_async.kernel.partial_values import PartialDelivery
+from nighthawk_async.kernel.step import PartialListeners
 from nighthawk_async.testing import ModelReply, ModelServer, ReplyPacing, tool_call
 
 pytestmark = pytest.mark.anyio
@@ -79,13 +79,16 @@ async def test_values_arrive_in_every_protocol(
     provider: str, transport: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[Mapping[str, object]] = []  # also what came too fast for the hook
-    deliver = PartialDelivery.deliver
+    deliver = PartialListeners.deliver
 
-    def note(delivery: PartialDelivery, values: Mapping[str, object], attempt: int) -> None:
-        told.append(values)
-        deliver(delivery, values, attempt)
+    def note(
+        listeners: PartialListeners, values: Mapping[str, object], attempt: int, *, is_final: bool = False
+    ) -> None:
+        if not is_final:
+            told.append(values)
+        deliver(listeners, values, attempt, is_final=is_final)
 
-    monkeypatch.setattr(PartialDelivery, "deliver", note)
+    monkeypatch.setattr(PartialListeners, "deliver", note)
     async with ModelServer([reply(transport, 7)]) as server:
         partials = await values_of_order(server, provider, transport)
     check(partials)

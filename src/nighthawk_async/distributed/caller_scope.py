@@ -26,7 +26,7 @@ from .errors import CrossingError, LocalOnlyError
 from .immutability import is_immutable
 from .scope_pickling import ScopeWriter, load_parts
 
-_SERVED = frozenset({Position.PEOPLE})
+_SERVED = frozenset({Position.PEOPLE, Position.READERS})
 """The policies that stay in the program, besides hooks."""
 
 _POLICY_SUBJECTS: Mapping[Position, str] = {

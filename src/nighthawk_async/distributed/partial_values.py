@@ -7,11 +7,11 @@ import logging
 from collections import deque
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import replace
 
 import msgspec
 
 from ..kernel.environment import Environment
+from ..policies.partial_values import readers_of, with_readers
 from ..types.execution import PartialSink, PartialValues
 from .errors import CrossingError
 from .scope_pickling import dump_part, load_part
@@ -26,9 +26,8 @@ def begin(
     environment: Environment | None, worker: str, attempt: int, send_order: SendOrder
 ) -> "_PartialsPart | None":
     """Begin to pass the values of steps on, if somebody reads them; see `services.BeginService`."""
-    if environment is None or not environment.partial_sinks:
-        return None
-    return _PartialsPart(environment.partial_sinks)
+    sinks = () if environment is None else readers_of(environment.policies)
+    return _PartialsPart(sinks) if sinks else None
 
 
 class _PartialsPart(ProgramPart):
@@ -60,7 +59,7 @@ def enter(
     assert environment is not None, "readers belong to scopes"
     sink = _ProgramSink(channel)
     try:
-        yield replace(environment, partial_sinks=(sink,))
+        yield with_readers(environment, (sink,))
     finally:
         channel.tell(TOPIC, sink.take())
 
@@ -72,6 +71,11 @@ class _ProgramSink:
         self._channel = channel
         self._collected: deque[PartialValues | str] = deque()
         self._is_waiting = False
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether it wants values: as long as the call lasts."""
+        return True
 
     def put(self, partial: PartialValues) -> None:
         """Take the values of a step."""

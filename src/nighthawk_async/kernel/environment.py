@@ -31,7 +31,7 @@ from ..parallel.resources import AsyncClosable, Closable, use_resource
 from ..parallel.task_current import change_place, find_node
 from ..parallel.task_node import TaskNode
 from ..tracing import Tracing
-from ..types.execution import OUTSIDE_RUNS, ExecutionRef, PartialSink
+from ..types.execution import OUTSIDE_RUNS, ExecutionRef
 from ..types.quick_init import quick_init
 from .actor import StepActor
 from .context import StepContext, StepExecutor
@@ -61,7 +61,6 @@ class Environment:
         user_prompt_suffix_fragments: Texts appended to user prompts.
         implicit_references: Names and values that every block can use.
         policies: The active policies.
-        partial_sinks: The receivers of partial values while answers stream.
         step: The step in progress; None between steps.
         tracing: The tracing when the step began; None for none.
         step_path: The addresses of the blocks in progress in this run, outermost first.
@@ -81,7 +80,6 @@ class Environment:
     user_prompt_suffix_fragments: tuple[str, ...] = ()
     implicit_references: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
     policies: Policies = NO_POLICIES
-    partial_sinks: tuple[PartialSink, ...] = ()
     step: Step | None = None
     tracing: Tracing | None = None
     step_path: tuple[str, ...] = ()

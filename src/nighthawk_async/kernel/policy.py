@@ -161,7 +161,9 @@ class Position(IntEnum):
     VISIBLE_NAMES = 10
     SHARED_OBJECTS = 11
     PASTS = 12
-    MODEL = 13
+    READERS = 13
+    """Those who read the values of steps while answers stream."""
+    MODEL = 14
     """The source of responses in place of every model, such as a recorder or a replay."""
 
 

@@ -23,7 +23,7 @@ from .actor import StepActor
 from .context import StepContext
 from .declared_types import ReturnCheck, resolve_annotation, return_type
 from .environment import Environment
-from .policy import Listener, Policy
+from .policy import Policy
 from .skill_scope import (
     ActiveSkills,
     find_named_skills,
@@ -45,7 +45,6 @@ class NaturalSite(Struct, frozen=True, kw_only=True, eq=False):
         captured: Values of enclosing variables that only block texts mention, seen at decoration.
         policies: The function's own policies, for its steps but not for nested ones.
         return_check: Checks the values that the function returns; None if it may return anything.
-        on_partial: The listener to the values of the function's steps while answers stream; None for none.
     """
 
     module_globals: dict[str, object]
@@ -55,7 +54,6 @@ class NaturalSite(Struct, frozen=True, kw_only=True, eq=False):
     captured: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
     policies: tuple[Policy, ...] = ()
     return_check: ReturnCheck | None = None
-    on_partial: Listener | None = None
 
 
 class CalledBlock(NamedTuple):

@@ -16,7 +16,7 @@ from ..parallel import TaskCancelledError, current_task
 from ..parallel.outcomes import state_after
 from ..ports import Model
 from ..tracing import Span
-from ..types.execution import ExecutionRef
+from ..types.execution import ExecutionRef, PartialValues
 from ..types.messages import ToolCall, UserContent
 from ..types.model import ModelEvent, ModelRequest
 from ..types.outcomes import RaiseStepOutcome, StepOutcome
@@ -365,6 +365,7 @@ class ObservedStep:
             attributes=attributes,
             control=self._control,
         )
+        step.listen(_ShownValues(self._node))
         self._active_node = using_node_writer(self._node)
         self._active_node.__enter__()
 
@@ -399,6 +400,26 @@ class ObservedStep:
             outputs["return"] = result.return_value
         state: NodeState = "raised" if isinstance(outcome, RaiseStepOutcome) else "completed"
         node.end(state, outputs=outputs, error=result.exception)
+
+
+class _ShownValues:
+    """Shows the values of a step at its node while the answer streams; the last ones come with its end."""
+
+    __slots__ = ("_node",)
+
+    def __init__(self, node: NodeWriter) -> None:
+        self._node = node
+
+    @property
+    def is_listening(self) -> bool:
+        return self._node.is_watched
+
+    def put(self, partial: PartialValues) -> None:
+        if self._node.is_watched and not partial.is_final:
+            self._node.set_outputs(partial.values)
+
+    def step_ended(self, execution_id: str) -> None:
+        pass
 
 
 class _ControlledStep:

@@ -42,7 +42,6 @@ from .environment import (
     using_environment,
 )
 from .fold import Answer, StepEnd, StepFold
-from .partial_values import PartialDelivery
 from .prepare import CalledBlock, NaturalSite, identity_of, make_step, step_id_of
 from .reports import KernelActivity, ObservedStep
 from .run_state import begins_stretch, in_own_task, too_deep
@@ -206,7 +205,7 @@ class _StepExecution:
         self._note_begin = note_begin
         step, actor, run_state = self._step, self._step.actor, self._outer.run_state
         parent = self._outer.step
-        self._listen()
+        step.reviewers = self._environment.policies.overriding["around_commit"]
         async with BareTaskGroup() as self._task_group:
             with SteerableStep(actor) as self._steerable:
                 if self._attempt is not None:
@@ -217,14 +216,6 @@ class _StepExecution:
                     actor.note_admitted()
                     with using_environment(self._environment), step.execution, actor.in_flight():
                         return await self._execute_and_close()
-
-    def _listen(self) -> None:
-        """Set those who take part while the step runs: in its commit, and in its values as they come."""
-        step, environment, on_partial = self._step, self._environment, self._site.on_partial
-        step.reviewers = environment.policies.overriding["around_commit"]
-        has_listeners = on_partial is not None or step.actor.node is not None or environment.partial_sinks
-        if has_listeners or environment.policies.listeners:
-            step.partial_listeners = PartialDelivery(environment, step, on_partial)
 
     async def _execute_and_close(self) -> StepEnd:
         """Execute the admitted step, and close what belongs to it."""
@@ -256,8 +247,7 @@ class _StepExecution:
     async def execute(self, answer: Answer | None) -> StepEnd:
         """Ask the executor, unless a policy has answered, and conclude the step."""
         environment, step = self._environment, self._step
-        listeners = step.partial_listeners
-        async with nullcontext() if listeners is None else listeners.notifying():
+        async with nullcontext() if step.alongside is None else step.alongside:
             activity = KernelActivity(name="step_executor", execution_ref=environment.execution_ref)
             with nullcontext() if environment.tracing is None else traced(activity):
                 given: object = answer or await _ask_executor(environment, step)

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from math import inf
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 import anyio
@@ -24,6 +24,7 @@ from ..parallel.task_current import find_node, find_place, find_positions
 from ..parallel.task_node import TaskNode, get_task_hooks
 from ..ports import Model
 from ..tracing import Span
+from ..types.execution import RETURN_NAME, ExecutionRef, PartialSink, PartialValues
 from ..types.messages import Message, UserContent
 from ..types.outcomes import RaiseStepOutcome, ReturnStepOutcome, StepOutcome
 from ..types.unset import UNSET
@@ -69,38 +70,78 @@ class Verify(Protocol):
         ...
 
 
-class PartialListeners(Protocol):
-    """The listeners to the values of a step while its model's answer streams."""
+class PartialListeners:
+    """Those who receive the values of one step while its model's answer streams.
+
+    Args:
+        execution_ref: The identity of the step.
+    """
+
+    __slots__ = ("_attempts", "_execution_ref", "_is_closed", "_latest", "_sinks")
+
+    def __init__(self, execution_ref: ExecutionRef) -> None:
+        self._execution_ref = execution_ref
+        self._sinks: list[PartialSink] = []
+        self._attempts = 0
+        self._latest: PartialValues | None = None
+        self._is_closed = False
 
     @property
     def are_wanted(self) -> bool:
         """Whether anyone is listening now."""
-        ...
+        return any(sink.is_listening for sink in self._sinks)
 
-    def notifying(self) -> AbstractAsyncContextManager[None]:
-        """Call listeners during the `async with` statement."""
-        ...
+    def add(self, sink: PartialSink) -> None:
+        """Add a receiver, beginning with the latest values."""
+        if self._latest is not None:
+            sink.put(self._latest)
+        if self._is_closed:
+            sink.step_ended(self._execution_ref.execution_id or "")
+        else:
+            self._sinks.append(sink)
+
+    def remove(self, sink: PartialSink) -> None:
+        """Remove a receiver."""
+        if sink in self._sinks:
+            self._sinks.remove(sink)
 
     def begin_attempt(self) -> int:
         """Begin another answer of the model; return its number."""
-        ...
+        self._attempts += 1
+        return self._attempts
 
-    def deliver(self, values: Mapping[str, object], attempt: int) -> None:
+    def deliver(self, values: Mapping[str, object], attempt: int, *, is_final: bool = False) -> None:
         """Deliver new values, without waiting.
 
         Args:
             values: All values so far, by name.
             attempt: The number of the answer that they belong to.
+            is_final: Whether they are the last ones: the step is about to commit.
         """
-        ...
+        self._latest = partial = PartialValues(
+            execution_ref=self._execution_ref,
+            values=MappingProxyType(dict(values)),
+            attempt=attempt,
+            is_final=is_final,
+        )
+        for sink in tuple(self._sinks):
+            sink.put(partial)
 
     def end(self, result: StepResult) -> None:
         """Deliver the last values: the step is about to commit."""
-        ...
+        if not self.are_wanted:
+            return
+        values = dict(result.bindings)
+        if result.kind == "return":
+            values[RETURN_NAME] = result.return_value
+        self.deliver(values, max(1, self._attempts), is_final=True)
 
     def close(self) -> None:
         """End delivery: the step has ended."""
-        ...
+        self._is_closed = True
+        sinks, self._sinks = self._sinks, []
+        for sink in sinks:
+            sink.step_ended(self._execution_ref.execution_id or "")
 
 
 class Opening(Protocol):
@@ -172,6 +213,7 @@ class Step:
         reviewers: The policies around its commit, outermost first.
         rejections_left: The number of commits that may still be rejected before the step fails. An executor
             that can send a rejection back to its model sets it.
+        alongside: What is entered while its executor works and it concludes; None for nothing.
         partial_listeners: The listeners to its values while the model's answer streams; None for none.
         place: Its place in a run with a journal; None without one.
         record: What the journal is to record when it begins to ask; None if that is recorded.
@@ -184,6 +226,7 @@ class Step:
         "_evaluation",
         "actor",
         "agent_span",
+        "alongside",
         "block",
         "context",
         "execution",
@@ -227,11 +270,19 @@ class Step:
         self._evaluation: _Evaluation | None = None
         self.reviewers: Sequence[AroundCommit] = ()
         self.rejections_left = 0
+        self.alongside: AbstractAsyncContextManager[None] | None = None
         self.partial_listeners: PartialListeners | None = None
         self.place: str | None = None
         self.record: bytes | None = None
         self.opening: Opening | None = None
         self.kept: LastStep | None = None
+
+    def listen(self, sink: PartialSink) -> PartialListeners:
+        """Have a receiver get its values while the model's answer streams; return all receivers."""
+        if self.partial_listeners is None:
+            self.partial_listeners = PartialListeners(self.context.execution_ref)
+        self.partial_listeners.add(sink)
+        return self.partial_listeners
 
     def keep_conversation(
         self, model: str, system_prompt: str, tools: tuple[str, ...], messages: Sequence[Message]

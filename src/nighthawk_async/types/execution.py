@@ -66,6 +66,11 @@ OnPartial: TypeAlias = Callable[[PartialValues], object]
 class PartialSink(Protocol):
     """A listener to the values of steps."""
 
+    @property
+    def is_listening(self) -> bool:
+        """Whether it wants values now."""
+        ...
+
     def put(self, partial: PartialValues) -> None:
         """Take them, without waiting."""
         ...

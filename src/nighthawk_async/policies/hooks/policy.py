@@ -1,11 +1,14 @@
 """Hooks as a policy: the points of a step at which they are called."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import ClassVar, Literal, TypeVar, cast
 
+from anyio.abc import TaskGroup
+
+from ...actors import BareTaskGroup
 from ...errors import NighthawkError, ToolBoundaryError
 from ...kernel.commands import await_value, is_awaitable
 from ...kernel.commit import CommitProceed, StepCommit, shown, value_of
@@ -35,8 +38,10 @@ from ...kernel.policy import (
     ModelCall,
     Observing,
     Policies,
+    Policy,
     Position,
     deeply_read_only,
+    notify_all,
     read_only,
 )
 from ...kernel.steering import ParkingMoment
@@ -216,6 +221,10 @@ class HookPolicy(Observing):
             return HookedScope(self.hooks, RunStarted, RunFinished)
         return HookedScope(self.hooks, ScopeStarted, ScopeFinished)
 
+    def prepare(self, step: Step) -> None:
+        """Have hooks called with the values of the step while its model's answer streams."""
+        _have_called(step, self.listeners())
+
     async def around_step(self, step: Step, proceed: StepProceed) -> StepEnd:
         """Call the hooks of the step's beginning, which may veto it, and those of its end, if it began."""
         started: list[Step] = []
@@ -336,7 +345,7 @@ class HookPolicy(Observing):
             commit = commit.changed(bindings=event.bindings)
         return commit, undecided
 
-    def listeners(self) -> Sequence[HookListener]:
+    def listeners(self) -> tuple[HookListener, ...]:
         """Return the listeners, one for each object that holds hooks."""
         return tuple(map(HookListener, self.hooks))
 
@@ -379,8 +388,85 @@ def with_hooks(policies: Policies, hooks: Hooks | Sequence[Hooks] | None, inner:
     return policies.with_policy(HookPolicy(combined)) if combined else policies.without(HookPolicy)
 
 
-def listener_of(on_partial: OnPartial) -> HookListener:
-    """Return the listener that calls a callback and ignores its return value.
+class _Calls(AbstractAsyncContextManager[None]):
+    """Calls listeners with the values of one step while its model's answer streams; see `PartialSink`.
+
+    They are called in a task of their own, one after the other. While they are called, later values replace
+    earlier ones.
+    """
+
+    __slots__ = ("_is_calling", "_listeners", "_next", "_task_group", "_tasks")
+
+    def __init__(self) -> None:
+        self._listeners: tuple[HookListener, ...] = ()
+        self._task_group: TaskGroup | None = None
+        self._next: PartialValues | None = None
+        self._is_calling = False
+
+    def add_outer(self, listeners: tuple[HookListener, ...]) -> None:
+        """Add listeners that are called before the others."""
+        self._listeners = (*listeners, *self._listeners)
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether a listener wants values now."""
+        return any(listener.listens_to(PartialValues) for listener in self._listeners)
+
+    def put(self, partial: PartialValues) -> None:
+        """Call the listeners with values soon."""
+        if self._task_group is None or not self.is_listening:
+            return
+        self._next = partial
+        if not self._is_calling:
+            self._is_calling = True
+            self._task_group.start_soon(self._call)
+
+    def step_ended(self, execution_id: str) -> None:
+        """Do nothing: the last values have come."""
+
+    async def __aenter__(self) -> None:
+        self._tasks = BareTaskGroup()
+        self._task_group = await self._tasks.__aenter__()
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        """Leave after the last call. An error of a listener, a `HookError`, cancels the execution."""
+        return await self._tasks.__aexit__(exc_type, exc, traceback)
+
+    async def _call(self) -> None:
+        while (partial := self._next) is not None:
+            self._next = None
+            await notify_all(self._listeners, partial)
+        self._is_calling = False
+
+
+def _have_called(step: Step, listeners: tuple[HookListener, ...]) -> None:
+    """Have listeners called with the values of a step, before those that are called already."""
+    calls = step.alongside
+    if not isinstance(calls, _Calls):
+        step.alongside = calls = _Calls()
+        step.listen(calls)
+    calls.add_outer(listeners)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CallbackPolicy(Policy):
+    """Calls the callback of a function with the values of its steps.
+
+    Args:
+        listener: The callback.
+    """
+
+    listener: HookListener
+
+    def prepare(self, step: Step) -> None:
+        """Have it called."""
+        _have_called(step, (self.listener,))
+
+
+def policy_of_callback(on_partial: OnPartial) -> CallbackPolicy:
+    """Return the policy that calls a callback, and ignores its return value.
 
     Args:
         on_partial: The callback.
@@ -388,6 +474,10 @@ def listener_of(on_partial: OnPartial) -> HookListener:
     Raises:
         NighthawkError: The callback cannot be called.
     """
+    return CallbackPolicy(_listener_of(on_partial))
+
+
+def _listener_of(on_partial: OnPartial) -> HookListener:
     if not callable(cast("object", on_partial)):
         raise NighthawkError(f"on_partial is a function of PartialValues, not {on_partial!r}.")
 

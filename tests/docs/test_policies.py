@@ -21,7 +21,9 @@ IN_WORDS = {
     Position.VISIBLE_NAMES: "visible names",
     Position.SHARED_OBJECTS: "shared objects (`concurrent_mutation=…`)",
     Position.PASTS: "a past (`past=…`)",
-    Position.READERS: "readers of partial values ([`partial_values`](executors-and-models.md#values-while-they-arrive))",
+    Position.READERS: (
+        "readers of partial values ([`partial_values`](executors-and-models.md#values-while-they-arrive))"
+    ),
     Position.MODEL: "recorders ([`cassette`](testing.md#recorded-exchanges))",
 }
 

@@ -8,6 +8,7 @@ from nighthawk_async.kernel.environment import get_environment
 from nighthawk_async.kernel.inspection import find_policies
 from nighthawk_async.kernel.run_state import current_depth
 from nighthawk_async.oversight import Accept, Proposal, Reject, ToolCallInspection
+from nighthawk_async.skills.scope import offered_skills
 from nighthawk_async.testing import (
     ModelResponse,
     StepCall,
@@ -117,7 +118,7 @@ async def described(_: int) -> dict[str, object]:
         "system": list(environment.system_prompt_suffix_fragments),
         "user": list(environment.user_prompt_suffix_fragments),
         "policies": [type(each).__name__ for each in environment.policies.active],
-        "skills": sorted(environment.skills or ()),
+        "skills": sorted(offered_skills(environment.policies)),
         "past": sum(
             len(each.messages) for each in environment.policies.active if isinstance(each, PastPolicy)
         ),

@@ -107,7 +107,7 @@ def run(
                 arguments["human"] = default_handler
         enclosing = NO_POLICIES if parent is None else parent.policies.of_inner_run()
         inside = with_arguments(enclosing, arguments, InnerScope(executor, is_added=True), entry=run)
-        return inside if offered is None else skill_types.with_skill_policies(inside, offered)
+        return inside if offered is None else skill_types.with_skills(inside, offered)
 
     return Run(
         executor,
@@ -119,7 +119,6 @@ def run(
         journal=None if journal is None else checked_store(journal),
         park_after=park_after,
         tools=() if tools is None else _sets_of(tools),
-        skills=offered,
         servers=None if servers is None else _checked_servers(servers),
     )
 

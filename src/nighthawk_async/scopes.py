@@ -173,7 +173,9 @@ def scope(
         inside = with_arguments(parent.policies, policies, inner, entry=scope)
         if not isinstance(inner_past, Unset):
             inside = inside.with_only(Position.PASTS, inner_past)
-        environment = _inner_environment(
+        if offered is not None:
+            inside = skill_types.with_skills(inside, offered, is_added=is_added)
+        return _inner_environment(
             parent,
             scope_id=scope_id,
             executor=executor,
@@ -185,7 +187,6 @@ def scope(
             tools=sets,
             is_added=is_added,
         )
-        return environment if offered is None else _with_skills(environment, offered, is_added=is_added)
 
     return Scope(resolve)
 
@@ -241,13 +242,6 @@ def _inner_environment(
             parent.user_prompt_suffix_fragments, user_prompt_suffix_fragments, is_added=is_added
         ),
         implicit_references=_references(parent.implicit_references, implicit_references, is_added=is_added),
-    )
-
-
-def _with_skills(environment: Environment, offered: "skill_types.Skills", *, is_added: bool) -> Environment:
-    skills = skill_types.with_skills(environment.skills if is_added else None, offered)
-    return replace(
-        environment, skills=skills, policies=skill_types.with_skill_policies(environment.policies, skills)
     )
 
 

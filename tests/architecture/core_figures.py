@@ -15,7 +15,6 @@ CORE = ("kernel", "agent", "executors")
 
 FEATURES = (
     *("policies", "observe", "recording", "journal", "skills", "coding_agents", "compaction", "transcripts"),
-    *("kernel.skill_scope", "policies.partial_values"),
     *("models.summary_model", "executors.managed_agent"),
 )
 """Rooms and modules of features: the core does without their names."""
@@ -25,12 +24,8 @@ FEATURES_IN_THE_CORE: frozenset[tuple[str, str]] = frozenset(
         ("executors", "coding_agents.errors"),
         ("executors.agent", "executors.managed_agent"),
         ("executors.agent", "models.summary_model"),
-        ("executors.agent", "skills.tool"),
         ("executors.direct", "compaction.compaction"),
         ("executors.model_agent", "compaction.compaction"),
-        ("kernel.environment", "kernel.skill_scope"),
-        ("kernel.prepare", "kernel.skill_scope"),  # what `kernel.run_step` had before
-        ("kernel.run", "kernel.skill_scope"),
     }
 )
 """The imports of features by the core, lazy and type-only ones too; the list only shrinks."""

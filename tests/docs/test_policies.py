@@ -18,6 +18,7 @@ IN_WORDS = {
     Position.BUDGETS: "budgets",
     Position.ATTEMPTS: "the baseline (`resilience=…`)",
     Position.PEOPLE: "people (`human=…`)",
+    Position.SKILLS: "skills (`skills=…`)",
     Position.VISIBLE_NAMES: "visible names",
     Position.SHARED_OBJECTS: "shared objects (`concurrent_mutation=…`)",
     Position.PASTS: "a past (`past=…`)",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import nighthawk_async as nh
 from nighthawk_async.prompt.tokens import TokenCounter
 from nighthawk_async.skills import Skill, SkillFault, SkillsError
-from nighthawk_async.skills.tool import page_of
+from nighthawk_async.skills.scope import page_of
 
 PRINTABLE = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Zl", "Zp")), max_size=60)
 TEXTS = PRINTABLE.filter(str.strip)

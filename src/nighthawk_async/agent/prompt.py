@@ -250,7 +250,7 @@ class StepPrompt:
         tool_result_max_tokens: Tokens of one tool result's preview, at most.
         system_fragments: Texts the run's scopes append to the system prompt.
         user_fragments: Texts the run's scopes append to the user prompt.
-        skills: The list of the scope's skills, for the system prompt; empty for none.
+        offered: What policies offer to the model, for the system prompt; empty for none.
     """
 
     configuration: StepExecutorConfiguration
@@ -260,7 +260,7 @@ class StepPrompt:
     tool_result_max_tokens: int
     system_fragments: Sequence[str] = ()
     user_fragments: Sequence[str] = ()
-    skills: str = ""
+    offered: str = ""
 
     @cached_property
     def names(self) -> TypeNames:
@@ -318,7 +318,7 @@ class StepPrompt:
             tool_result_max_tokens=self.tool_result_max_tokens,
         )
         text = rendered.strip()
-        return self.with_system_fragments(f"{text}\n\n{self.skills}" if self.skills else text)
+        return self.with_system_fragments(f"{text}\n\n{self.offered}" if self.offered else text)
 
     def with_system_fragments(self, text: str) -> str:
         """A system prompt with the suffix fragments appended."""

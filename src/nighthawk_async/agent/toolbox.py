@@ -9,7 +9,7 @@ no node of the tree.
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace as dataclass_replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from ..configuration import StepContextLimits
 from ..errors import ExecutionError, HookError, NighthawkError, ToolBoundaryError
 from ..kernel.actor import Pending, StepActor
 from ..kernel.calls import current_place, in_call_place
@@ -26,6 +27,7 @@ from ..kernel.commands import Assign, ChangedNames, Command, Evaluate, Execute
 from ..kernel.context import StepContext, are_statements
 from ..kernel.environment import Environment
 from ..kernel.fold import ToolCallFold
+from ..kernel.policy import Policy
 from ..kernel.reports import ToolCallActivity, ToolCallFailed
 from ..kernel.tool_calls import (
     ToolError,
@@ -35,9 +37,11 @@ from ..kernel.tool_calls import (
     outcome_of_failure,
     render_outcome,
 )
-from ..kernel.tools import FIND_TOOL_NAME, SKILL_TOOL_NAME, Tool
+from ..kernel.tools import FIND_TOOL_NAME, Tool
 from ..observation import NodeState, find_node_writer
+from ..ports import Model
 from ..prompt.scalars import PLAIN_TYPES
+from ..prompt.tokens import TokenCounter
 from ..secret_names import HIDDEN, hides_value
 from ..tracing import Span
 from ..types.messages import ToolCall, ToolDefinition, ToolResult, UserContent
@@ -272,6 +276,36 @@ class ResultRoom(Struct, eq=False):
         return content
 
 
+class Offering(Policy):
+    """A policy that offers something to the models of steps, beside the tools of the program."""
+
+    __slots__ = ()
+
+    async def listed(self, environment: Environment, limits: StepContextLimits, counter: TokenCounter) -> str:
+        """Return its part of the system prompt of a step; empty for none.
+
+        Args:
+            environment: The environment of the step.
+            limits: The limits of prompts.
+            counter: Counts tokens.
+
+        Raises:
+            ConfigurationError: The part exceeds a limit.
+        """
+        return ""
+
+    def provided_tool(
+        self, environment: Environment, room: "ResultRoom", model: Model | None
+    ) -> ProvidedTool | None:
+        """Return the tool that it offers to a step; None for none.
+
+        Args:
+            environment: The environment of the step.
+            room: The room that results have.
+            model: The model that is asked; None when that is not known.
+        """
+
+
 class Toolbox:
     """The tools of one step.
 
@@ -291,7 +325,7 @@ class Toolbox:
         refusals: Phrases the failures of calls for the model.
         deferred: The names of those functions that the model's provider finds for it.
         finder: Finds deferred tools; None for none.
-        skill_tool: The tool that reads skills; None for none.
+        offered: The tools that policies offer.
         agent: The span of the agent; None without tracing.
     """
 
@@ -309,7 +343,7 @@ class Toolbox:
         guarded: GuardedCalls | None,
         refusals: Refusals,
         finder: ToolFinder | None = None,
-        skill_tool: ProvidedTool | None = None,
+        offered: Iterable[ProvidedTool] = (),
         agent: Span | None = None,
     ) -> None:
         self._actor = actor
@@ -317,8 +351,7 @@ class Toolbox:
         self._finder = finder
         if finder is not None:
             self._provided[FIND_TOOL_NAME] = _find_tool(finder)
-        if skill_tool is not None:
-            self._provided[SKILL_TOOL_NAME] = skill_tool
+        self._provided |= {tool.definition.name: tool for tool in offered}
         self._functions = functions
         self._deferred = deferred
         self._room = room

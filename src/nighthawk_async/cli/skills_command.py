@@ -31,7 +31,7 @@ def check_skills(
 
     The exit code is 1 when there is a fault, or when the names and descriptions are too long.
     """
-    from ..skills.tool import skill_line, skill_list  # here, because most commands need no skills
+    from ..skills.scope import skill_line, skill_list  # here, because most commands need no skills
 
     try:
         loaded = skill_folders.load(*folders)

@@ -17,10 +17,10 @@ from ..kernel.environment import Environment
 from ..kernel.inspection import begin_policy, find_policies, find_source
 from ..kernel.policy import Policies, Policy, Position
 from ..kernel.run_state import current_depth
-from ..kernel.skill_scope import ActiveSkills, ScopedSkill
 from ..kernel.tools import Tool, ToolScope, ToolSet
 from ..policies.attempts.samples import current_sample, current_seed, enter_sample, enter_seed
 from ..policies.hooks.policy import HookPolicy
+from ..skills.scope import ActiveSkills
 from ..types.execution import ExecutionRef
 from .errors import CrossingError, LocalOnlyError
 from .immutability import is_immutable
@@ -35,6 +35,7 @@ _POLICY_SUBJECTS: Mapping[Position, str] = {
     Position.VERIFICATION: "the checks (verify=)",
     Position.PERMISSIONS: "the permissions (permissions=)",
     Position.ATTEMPTS: "the resilience baseline (resilience=)",
+    Position.SKILLS: "the skills (skills=)",
     Position.PASTS: "the past (past=)",
 }
 
@@ -118,7 +119,7 @@ def _changing(environment: Environment) -> Hashable:
     """The parts of a scope that may change after it was entered."""
     return (
         tuple(tuple(each.registered) for each in environment.tool_scope.chain()),
-        tuple(environment.active_skills or ()),
+        tuple(environment.policies.find(ActiveSkills) or ()),
         find_policies(),
     )
 
@@ -145,8 +146,6 @@ def _encoded(environment: Environment, parent_execution_id: str | None, writer: 
 _EXECUTOR = "the executor of the run"
 _REFERENCES = "the implicit references"
 _TOOLS = "the tools (tools=)"
-_SKILLS = "the skills (skills=)"
-_ACTIVE = "the active skills"
 _CACHE = "the response cache (resilience.cached)"
 _SAMPLE = "the sample and the seed"
 
@@ -162,8 +161,6 @@ def _parts_of(environment: Environment) -> list[tuple[str, object]]:
         if policy.position not in _SERVED and not isinstance(policy, HookPolicy):
             subject = _POLICY_SUBJECTS.get(policy.position, f"the policy {type(policy).__name__}")
             parts.append((subject, _without_accounts(policy)))
-    parts.append((_SKILLS, None if environment.skills is None else dict(environment.skills)))
-    parts.append((_ACTIVE, tuple(environment.active_skills or ())))
     parts.append((_SAMPLE, (current_sample(), current_seed())))
     parts.append((_CACHE, find_policies()))
     return parts
@@ -253,7 +250,6 @@ def loaded_scope(scope: CrossedScope, worker: Environment) -> LoadedScope:
     loaded = load_parts(scope.parts, scope.subjects)
     parts = dict(zip(scope.subjects, loaded, strict=True))
     policies = [each for each in loaded if isinstance(each, Policy)]
-    active: tuple[ScopedSkill, ...] = parts[_ACTIVE]
     environment = replace(
         worker,
         execution_ref=ExecutionRef(
@@ -266,8 +262,6 @@ def loaded_scope(scope: CrossedScope, worker: Environment) -> LoadedScope:
         user_prompt_suffix_fragments=scope.user_prompt_suffix_fragments,
         implicit_references=MappingProxyType(parts[_REFERENCES]),
         policies=Policies(policies),
-        skills=parts[_SKILLS],
-        active_skills=ActiveSkills(None, {each.name: each for each in active}) if active else None,
     )
     sample, seed = parts[_SAMPLE]
     return LoadedScope(environment=environment, sample=sample, seed=seed, cache=parts[_CACHE])

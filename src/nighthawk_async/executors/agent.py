@@ -11,7 +11,7 @@ from ..agent.prompt import StepPrompt, check_mentioned_tools
 from ..agent.refusals import GuardedCalls, Refusals, RepeatedCalls
 from ..agent.schemas import Endpoint, check_tools, endpoint_of
 from ..agent.task import AgentTask, Conversation, StepExecutionAgent, foreign_task, objection_to_agent
-from ..agent.toolbox import AnswerBindings, ResultRoom, Toolbox
+from ..agent.toolbox import AnswerBindings, Offering, ResultRoom, Toolbox
 from ..configuration import StepExecutorConfiguration
 from ..errors import ConfigurationError, StepLimitError
 from ..kernel.context import StepContext
@@ -36,13 +36,11 @@ from .model_agent import ModelAgent
 if TYPE_CHECKING:
     from ..agent import observed_calls, tool_search
     from ..models import summary_model
-    from ..skills import tool as skill_tools
     from . import direct, managed_agent
 else:
     direct = LazyModule(f"{__package__}.direct")  # most models take tools
     managed_agent = LazyModule(f"{__package__}.managed_agent")  # models of the program's own need no HTTP
     observed_calls = LazyModule("nighthawk_async.agent.observed_calls")  # few agents have tools of their own
-    skill_tools = LazyModule("nighthawk_async.skills.tool")  # few steps have skills
     summary_model = LazyModule("nighthawk_async.models.summary_model")  # few configurations name one
     tool_search = LazyModule("nighthawk_async.agent.tool_search")  # few steps have deferred tools
 
@@ -274,7 +272,7 @@ class AgentStepExecutor:
             tool_result_max_tokens=self.tool_result_rendering_policy.tool_result_max_tokens,
             system_fragments=environment.system_prompt_suffix_fragments,
             user_fragments=environment.user_prompt_suffix_fragments,
-            skills="" if transport == "direct" else await self._listed_skills(environment),
+            offered="" if transport == "direct" else await self._offered(environment),
         )
         await self._load_tokenizer(prompt)
         if transport == "direct":
@@ -287,11 +285,12 @@ class AgentStepExecutor:
         outcome = await self.agent.run(task)
         return outcome, step.context.changed_bindings()
 
-    async def _listed_skills(self, environment: Environment) -> str:
-        if not environment.skills:
-            return ""
-        limit = self.configuration.context_limits.skills_max_tokens
-        return await skill_tools.listed_skills(environment.skills, limit, self.token_encoding)
+    async def _offered(self, environment: Environment) -> str:
+        """The part of the system prompt about what policies offer."""
+        limits, counter = self.configuration.context_limits, self.token_encoding
+        policies = environment.policies.all_of(Offering)
+        texts = [await policy.listed(environment, limits, counter) for policy in policies]
+        return "\n\n".join(filter(None, texts))
 
     async def _load_tokenizer(self, prompt: StepPrompt) -> None:
         """Load the tokenizer in a worker thread when the prompt may need it; it takes tenths of a second."""
@@ -383,6 +382,8 @@ class AgentStepExecutor:
             finder = tool_search.ToolFinder(offered.deferred, self.model)
         if functions:
             check_tools(tuple(functions.values()), self.model)
+        offering = environment.policies.all_of(Offering)
+        offered_tools = [policy.provided_tool(environment, room, self.model) for policy in offering]
         guard = configuration.loop_guard
         return Toolbox(
             actor=step.actor,
@@ -391,9 +392,7 @@ class AgentStepExecutor:
             functions=functions,
             deferred=offered.deferred if finder is None else {},
             finder=finder,
-            skill_tool=skill_tools.make_skill_tool(environment, room, self.model)
-            if environment.active_skills
-            else None,
+            offered=filter(None, offered_tools),
             room=room,
             shows_secrets=configuration.show_secrets,
             max_argument_bytes=configuration.max_tool_argument_bytes,

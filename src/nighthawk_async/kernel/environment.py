@@ -37,7 +37,6 @@ from .actor import StepActor
 from .context import StepContext, StepExecutor
 from .policy import NO_POLICIES, Policies
 from .run_state import DEFAULT_MAX_DEPTH, RunResources, RunState, portal_depth
-from .skill_scope import ActiveSkills, ScopedSkill
 from .step import Step
 from .tools import GLOBAL_TOOLS, ToolScope
 from .usage_meter import UsageMeter
@@ -66,8 +65,6 @@ class Environment:
         step_path: The addresses of the blocks in progress in this run, outermost first.
         max_depth: The greatest depth of nested steps, including enclosing ones.
         journal: The journal of the run; None for none.
-        skills: The skills of the scope by name; None for none.
-        active_skills: The skills that are active in the step; None for none.
         function_call: The innermost call of a function that policies are around; None for none.
     """
 
@@ -85,8 +82,6 @@ class Environment:
     step_path: tuple[str, ...] = ()
     max_depth: int = DEFAULT_MAX_DEPTH
     journal: RunJournal | None = None
-    skills: Mapping[str, ScopedSkill] | None = None
-    active_skills: ActiveSkills | None = None
     function_call: "FunctionCall | None" = None
 
     def of_call(self) -> "Environment":

@@ -158,12 +158,14 @@ class Position(IntEnum):
     BUDGETS = 7
     ATTEMPTS = 8
     PEOPLE = 9
-    VISIBLE_NAMES = 10
-    SHARED_OBJECTS = 11
-    PASTS = 12
-    READERS = 13
+    SKILLS = 10
+    """After names are hidden: a block that names a skill shows its text instead."""
+    VISIBLE_NAMES = 11
+    SHARED_OBJECTS = 12
+    PASTS = 13
+    READERS = 14
     """Those who read the values of steps while answers stream."""
-    MODEL = 14
+    MODEL = 15
     """The source of responses in place of every model, such as a recorder or a replay."""
 
 
@@ -394,6 +396,21 @@ class Metering(Policy):
         return usage
 
 
+class Naming(Policy):
+    """A policy that has values for names that blocks read."""
+
+    __slots__ = ()
+
+    def named(self, names: Iterable[str], variables: Iterable[Mapping[str, object]]) -> Mapping[str, object]:
+        """Return the values that a block gets under its names.
+
+        Args:
+            names: The names that the author of the block wrote.
+            variables: The variables that win.
+        """
+        raise NotImplementedError
+
+
 class Observing(Policy):
     """A policy that is told of events of all kinds, also where nothing can be awaited."""
 
@@ -487,6 +504,7 @@ class Policies:
         self.active: tuple[Policy, ...] = tuple(sorted(policies, key=_position_of))
         self.outer_listeners: tuple[Listener, ...] = tuple(outer_listeners)
         self.overriding: Mapping[PolicyMethod, tuple[Policy, ...]] = _ByMethod(self.active)
+        self._by_kind: dict[type[Policy], tuple[Policy, ...]] = {}
 
     def has(self, position: Position) -> bool:
         """Whether a policy is active at a position."""
@@ -495,6 +513,14 @@ class Policies:
     def find(self, kind: type[Kind]) -> Kind | None:
         """The active policy of a class that has at most one; None for none."""
         return next((policy for policy in self.active if type(policy) is kind), None)
+
+    def all_of(self, kind: type[Kind]) -> tuple[Kind, ...]:
+        """The active policies of a class and of those derived from it, outermost first."""
+        found: Any = self._by_kind.get(kind)
+        if found is None:
+            found = tuple(policy for policy in self.active if isinstance(policy, kind))
+            self._by_kind[kind] = found
+        return found
 
     def with_policy(self, policy: Policy) -> "Policies":
         """Return a copy with a policy that replaces the one of its class."""

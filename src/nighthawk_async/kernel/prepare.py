@@ -3,7 +3,6 @@
 import builtins
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple, Optional, cast
 
@@ -23,15 +22,8 @@ from .actor import StepActor
 from .context import StepContext
 from .declared_types import ReturnCheck, resolve_annotation, return_type
 from .environment import Environment
-from .policy import Policy
-from .skill_scope import (
-    ActiveSkills,
-    find_named_skills,
-    hide_skills,
-    program_with_skills,
-    references_to_skills,
-)
-from .step import Step
+from .policy import Naming, Policy
+from .step import BlockPart, Step
 
 
 class NaturalSite(Struct, frozen=True, kw_only=True, eq=False):
@@ -97,18 +89,13 @@ def identity_of(outer: Environment, called: CalledBlock) -> ExecutionRef:
     )
 
 
-def make_step(
-    outer: Environment, execution_ref: ExecutionRef, called: CalledBlock
-) -> tuple[Environment, Step]:
+def make_step(outer: Environment, execution_ref: ExecutionRef, called: CalledBlock) -> Step:
     """Make a step, and let the active policies prepare it, innermost first.
 
     Args:
         outer: The environment in which the block is called.
         execution_ref: The identity of the step.
         called: The block.
-
-    Returns:
-        The environment of the call, with the skills that the block names; and the step.
 
     Raises:
         Exception: An error of `prepare_step`, or of a policy that refuses the step.
@@ -124,13 +111,6 @@ def make_step(
         implicit_references=_implicit_references(outer, block, site),
         execution_ref=execution_ref,
     )
-    text, named = program.text, find_named_skills(block, context)
-    if named:
-        text = program_with_skills(text, named)
-        for skill in named.values():
-            outer = replace(outer, policies=skill.narrowed(outer.policies))
-    if named or outer.skills or outer.active_skills:
-        outer = replace(outer, active_skills=ActiveSkills(outer.active_skills, named))
     step = Step(
         block=block,
         actor=StepActor(
@@ -138,28 +118,45 @@ def make_step(
             parent=None if outer.step is None else outer.step.actor,
             keeps_places=outer.journal is not None,
         ),
-        program=text,
-        is_interpolated=block.program is None or bool(named),
+        program=program.text,
+        is_interpolated=block.program is None,
         execution=Execution(
             cast("str", execution_ref.execution_id), None if caller is None else caller.in_progress
         ),
         policies=outer.policies,
     )
+    for name, part in _named_parts(block, context):
+        part.__join_step__(step, name)
     for policy in site.policies:
         policy.prepare(step)
-    for policy in reversed(outer.policies.overriding["prepare"]):
+    for policy in reversed(step.policies.overriding["prepare"]):
         policy.prepare(step)
-    if named:
-        hide_skills(named, context)
-    return outer, step
+    return step
+
+
+def _named_parts(block: NaturalBlock, context: StepContext) -> list[tuple[str, BlockPart]]:
+    """The parts that a block names.
+
+    Only names that the author of the block wrote count; those in a value that was put into its text do not.
+    """
+    found: list[tuple[str, BlockPart]] = []
+    for name in block.read_names:
+        value = context.step_locals.get(name, context.referenced_globals.get(name))
+        if issubclass(type(value), BlockPart):  # isinstance would ask the value for its __class__
+            found.append((name, cast("BlockPart", value)))
+    return found
 
 
 def _implicit_references(outer: Environment, block: NaturalBlock, site: NaturalSite) -> Mapping[str, object]:
-    """The references of the scope, and those of its skills that the block names."""
-    if not outer.skills:
+    """The references of the scope, and what its policies have for names in the block."""
+    naming = outer.policies.all_of(Naming)
+    if not naming:
         return outer.implicit_references
-    variables = (outer.implicit_references, site.module_globals, vars(builtins))
-    return {**outer.implicit_references, **references_to_skills(outer.skills, block.read_names, variables)}
+    references = dict(outer.implicit_references)
+    for policy in naming:
+        variables = (references, site.module_globals, vars(builtins))
+        references.update(policy.named(block.read_names, variables))
+    return references
 
 
 def _parse_rendered(block: NaturalBlock, literal: str) -> NaturalProgram:

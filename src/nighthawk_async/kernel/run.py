@@ -40,7 +40,6 @@ from .policy import Policies, enter_scope, enter_scope_async
 from .reports import KernelActivity, identity_attributes
 from .run_state import RunState, Server, SyncBackend, inner_max_depth
 from .run_tasks import keeping_resources, open_run_scope
-from .skill_scope import ScopedSkill
 from .tools import ToolScope, ToolSet
 from .usage_meter import UsageMeter
 
@@ -144,7 +143,6 @@ class Run:
         journal: RunOpener | None = None,
         park_after: float | None = None,
         tools: Sequence[ToolSet] = (),
-        skills: Mapping[str, ScopedSkill] | None = None,
         servers: Mapping[str, Server] | None = None,
         is_traced: bool = True,
     ) -> None:
@@ -174,8 +172,6 @@ class Run:
             implicit_references=MappingProxyType(self._server_objects),
             policies=resolve_policies(),  # resolved at once, so that bad arguments are refused here
             journal=None if outer is None else outer.journal,
-            skills=skills,
-            active_skills=None if outer is None else outer.active_skills,
         )
         self._journal = journal
         self._park_after = park_after
@@ -318,7 +314,6 @@ class Run:
                 max_depth=inner_max_depth(None if outer is None else outer.max_depth, self._max_depth),
                 policies=self._resolve_policies(),
                 journal=None if outer is None else outer.journal,
-                active_skills=None if outer is None else outer.active_skills,
             )
 
     @property

@@ -139,7 +139,7 @@ class _BlockExecution:
             try:
                 if called.depth >= outer.max_depth:
                     raise too_deep(called.depth, outer.max_depth, step_id=called.step_id)
-                outer, step = make_step(outer, execution_ref, called)
+                step = make_step(outer, execution_ref, called)
                 self._begin_attempt(outer, step)
                 observed.begin(step)
                 if attempt is not None:

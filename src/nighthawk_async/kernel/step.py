@@ -45,6 +45,11 @@ Result = TypeVar("Result")
 class StepPolicies(Protocol):
     """The policies of a step; each method returns others. `policy.Policies` is the only such class."""
 
+    @property
+    def overriding(self) -> Mapping[Any, Sequence[Any]]:
+        """The policies that override a method, outermost first, by method."""
+        ...
+
     def find(self, kind: type[Any]) -> Any:
         """The policy of a class that has at most one; None for none."""
         ...
@@ -171,6 +176,21 @@ class LimitWait(Protocol):
             execute: Executes it; it gets a function to call when the step begins.
         """
         ...
+
+
+class BlockPart:
+    """A value that takes part in the steps whose blocks name it, instead of being read as data."""
+
+    __slots__ = ()
+
+    def __join_step__(self, step: "Step", name: str) -> None:
+        """Take part in a step, before policies prepare it.
+
+        Args:
+            step: The step.
+            name: The name in the block.
+        """
+        raise NotImplementedError
 
 
 class _Conclusion(Struct, frozen=True, kw_only=True):

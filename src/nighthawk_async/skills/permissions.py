@@ -6,10 +6,11 @@ from typing import Protocol, cast
 
 from ..kernel.environment import find_environment
 from ..kernel.events import Verdict
-from ..kernel.policy import Policies
+from ..kernel.step import Chosen
 from ..policies.permissions.call import PermissionCall
 from ..policies.permissions.permissions import PermissionDecision, Permissions
 from ..policies.permissions.policy import PermissionPolicy
+from .scope import ActiveSkills
 
 
 class _NarrowingSkill(Protocol):
@@ -48,9 +49,9 @@ class SkillPermissions(Permissions):
 ALLOWED_BY_SKILLS = SkillPermissions()
 
 
-def narrowed_by_skills(policies: Policies) -> Policies:
+def narrowed_by_skills(policies: Chosen) -> Chosen:
     """Return policies that also ask the skills that are active in a step."""
-    parent = policies.find(PermissionPolicy)
+    parent: PermissionPolicy | None = policies.find(PermissionPolicy)
     sets = () if parent is None else parent.sets
     if ALLOWED_BY_SKILLS in sets:
         return policies
@@ -59,9 +60,8 @@ def narrowed_by_skills(policies: Policies) -> Policies:
 
 def _active() -> list[_NarrowingSkill]:
     environment = find_environment()
-    if environment is None or environment.active_skills is None:
-        return []
-    active = cast("list[_NarrowingSkill]", list(environment.active_skills))
+    found = None if environment is None else environment.policies.find(ActiveSkills)
+    active = cast("list[_NarrowingSkill]", list(found or ()))
     return [each for each in active if each.allowed_tools]
 
 

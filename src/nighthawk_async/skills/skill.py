@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, TypeAlias, Union, cast
 from ..confined_files import ConfinedFiles, OutsideWorkspaceError, WorkspaceError
 from ..errors import NighthawkError
 from ..kernel.policy import Policies
-from ..kernel.skill_scope import ScopedSkill, merged_skills
+from ..kernel.step import Chosen
 from ..suggestions import did_you_mean
 from ..types.messages import BinaryContent, guess_media_type
 from .allowed_tools import AllowedTool, permissions_of
 from .errors import SkillFileError
+from .scope import ScopedSkill, ScopeSkills, merged_skills, offered_skills
 
 if TYPE_CHECKING:
     from ..policies.permissions.permissions import Permissions
@@ -117,7 +118,7 @@ class Skill(ScopedSkill):
             )
         return text
 
-    def narrowed(self, policies: Policies) -> Policies:
+    def narrowed(self, policies: Chosen) -> Chosen:
         """Return policies that narrow permissions in steps where it is active, if it has allowed tools."""
         if not self.allowed_tools:
             return policies
@@ -215,23 +216,22 @@ def _each_of(source: object) -> Iterator[Skill]:
         )
 
 
-def with_skills(inherited: Mapping[str, ScopedSkill] | None, added: Skills) -> Skills | None:
-    """Return the skills of a scope; None for none.
+def with_skills(policies: Policies, added: Skills, *, is_added: bool = False) -> Policies:
+    """Return the policies of a run or scope with skills: a step may read any of them, which may narrow it.
 
     Args:
-        inherited: The skills of its parent; None for none.
-        added: Its own.
+        policies: The policies before.
+        added: The skills.
+        is_added: Whether they are added to those of the enclosing scope, or replace them.
 
     Raises:
         ConfigurationError: Two different skills have the same name.
     """
-    if not inherited:
-        return added or None
-    return Skills([*cast("Mapping[str, Skill]", inherited).values(), *added.values()])
-
-
-def with_skill_policies(policies: Policies, skills: Mapping[str, ScopedSkill] | None) -> Policies:
-    """Return the policies of a scope with these skills: a step may read any of them, which may narrow it."""
-    for skill in (skills or {}).values():
+    inherited = cast("Mapping[str, Skill]", offered_skills(policies)) if is_added else Skills()
+    skills = Skills([*inherited.values(), *added.values()])
+    if not skills:
+        return policies.without(ScopeSkills)
+    policies = policies.with_policy(ScopeSkills(skills))
+    for skill in skills.values():
         policies = skill.narrowed(policies)
     return policies

@@ -1,27 +1,58 @@
 """`run`: the context manager in which steps run (specification 10)."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar, Unpack, cast, get_args
+from typing import TYPE_CHECKING, ClassVar, TypeVar, Unpack, cast, get_args
 
 from .actors.errors import check_seconds
+from .agent.policies import Fitting
 from .errors import NighthawkError
 from .executors.choice import ExecutorChoice, chosen_executor
 from .journal_ports import RunOpener
 from .kernel.environment import find_environment
-from .kernel.policy import NO_POLICIES, InnerScope, Policies
+from .kernel.policy import InnerScope, Policies, Position
 from .kernel.run import Run
 from .kernel.run_state import DEFAULT_MAX_DEPTH, Server, SyncBackend, checked_max_concurrent_steps
 from .kernel.tools import ToolSet, ToolSource
 from .lazy_exports import LazyModule
 from .policies.arguments import PolicyArguments, with_arguments
 from .policies.people.default_handler import find_default_handler
+from .ports import Model
+from .types.model import ModelRequest
 
 if TYPE_CHECKING:
+    from .agent.task import AgentTask, Conversation
+    from .compaction import compaction
     from .skills import skill as skill_types
 else:
+    compaction = LazyModule("nighthawk_async.compaction.compaction")  # most conversations are short
     skill_types = LazyModule("nighthawk_async.skills.skill")  # few programs have skills
 
 Opener = TypeVar("Opener", bound=RunOpener)
+
+
+class CompactionPolicy(Fitting):
+    """Replaces older messages of a conversation that passes the threshold of its executor's `Compaction`."""
+
+    __slots__ = ()
+
+    position: ClassVar[Position] = Position.COMPACTION
+    holds_in_inner_runs: ClassVar[bool] = True
+
+    async def fitted(
+        self, model: Model, task: "AgentTask", request: ModelRequest, tokens: int
+    ) -> ModelRequest:
+        """Return a request with a compacted conversation, if need be; see `Fitting.fitted`."""
+        return await compaction.fitting_request(model, task, request, tokens)
+
+    def check_size(
+        self, step_id: str, conversation: "Conversation", model: Model, request: ModelRequest
+    ) -> None:
+        """Refuse a request that is too large; see `Fitting.check_size`."""
+        compaction.check_size(step_id, conversation, model, request)
+
+
+_EVERYWHERE = Policies((CompactionPolicy(),))
+"""The policies that every run has."""
 
 
 def run(
@@ -105,7 +136,7 @@ def run(
             default_handler = find_default_handler() if parent is None else None
             if default_handler is not None:
                 arguments["human"] = default_handler
-        enclosing = NO_POLICIES if parent is None else parent.policies.of_inner_run()
+        enclosing = _EVERYWHERE if parent is None else parent.policies.of_inner_run()
         inside = with_arguments(enclosing, arguments, InnerScope(executor, is_added=True), entry=run)
         return inside if offered is None else skill_types.with_skills(inside, offered)
 

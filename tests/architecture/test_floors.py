@@ -118,7 +118,7 @@ SAME_FLOOR: frozenset[tuple[str, str]] = frozenset(
             "resilience",
         )
     }  # joins them
-    | {("executors", feature) for feature in ("coding_agents", "compaction", "skills")}  # joins them
+    | {("executors", "coding_agents")}  # a model id may name one
     | {("mcp", "asgi")}  # a server of MCP is an ASGI application
     | {("cli", "evals"), ("testing", "evals")}  # run evaluations
     | {("cli", "testing")}  # answers that somebody writes

@@ -25,6 +25,7 @@ IN_WORDS = {
     Position.READERS: (
         "readers of partial values ([`partial_values`](executors-and-models.md#values-while-they-arrive))"
     ),
+    Position.COMPACTION: "compaction ([long steps](executors-and-models.md#long-steps))",
     Position.MODEL: "recorders ([`cassette`](testing.md#recorded-exchanges))",
 }
 

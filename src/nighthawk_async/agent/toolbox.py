@@ -19,7 +19,6 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ..configuration import StepContextLimits
 from ..errors import ExecutionError, HookError, NighthawkError, ToolBoundaryError
 from ..kernel.actor import Pending, StepActor
 from ..kernel.calls import current_place, in_call_place
@@ -27,7 +26,6 @@ from ..kernel.commands import Assign, ChangedNames, Command, Evaluate, Execute
 from ..kernel.context import StepContext, are_statements
 from ..kernel.environment import Environment
 from ..kernel.fold import ToolCallFold
-from ..kernel.policy import Policy
 from ..kernel.reports import ToolCallActivity, ToolCallFailed
 from ..kernel.tool_calls import (
     ToolError,
@@ -39,9 +37,7 @@ from ..kernel.tool_calls import (
 )
 from ..kernel.tools import FIND_TOOL_NAME, Tool
 from ..observation import NodeState, find_node_writer
-from ..ports import Model
 from ..prompt.scalars import PLAIN_TYPES
-from ..prompt.tokens import TokenCounter
 from ..secret_names import HIDDEN, hides_value
 from ..tracing import Span
 from ..types.messages import ToolCall, ToolDefinition, ToolResult, UserContent
@@ -274,36 +270,6 @@ class ResultRoom(Struct, eq=False):
         content = render_outcome(outcome, policy)
         self.conversation.hold(content)
         return content
-
-
-class Offering(Policy):
-    """A policy that offers something to the models of steps, beside the tools of the program."""
-
-    __slots__ = ()
-
-    async def listed(self, environment: Environment, limits: StepContextLimits, counter: TokenCounter) -> str:
-        """Return its part of the system prompt of a step; empty for none.
-
-        Args:
-            environment: The environment of the step.
-            limits: The limits of prompts.
-            counter: Counts tokens.
-
-        Raises:
-            ConfigurationError: The part exceeds a limit.
-        """
-        return ""
-
-    def provided_tool(
-        self, environment: Environment, room: "ResultRoom", model: Model | None
-    ) -> ProvidedTool | None:
-        """Return the tool that it offers to a step; None for none.
-
-        Args:
-            environment: The environment of the step.
-            room: The room that results have.
-            model: The model that is asked; None when that is not known.
-        """
 
 
 class Toolbox:

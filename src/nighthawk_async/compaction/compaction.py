@@ -26,7 +26,7 @@ from ..errors import BudgetExceededError, ExecutionError, HookError, ModelError,
 from ..kernel.commit import check_answer
 from ..kernel.environment import get_environment
 from ..kernel.reports import write_note
-from ..models.summary_model import summary_model
+from ..models.other_model import other_model
 from ..observation import using_node_writer
 from ..parallel.nodes import begin_group, ended_group
 from ..ports import Model
@@ -88,7 +88,7 @@ async def summarize(
     """
     compaction = task.conversation.compaction
     assert compaction is not None
-    asked, settings = summary_model(compaction, model, task.settings)
+    asked, settings = other_model(compaction.model, model, task.settings)
     request = _request(task, messages, settings, max_tokens)
     if not _fits(request, asked, rate):
         request = _request(task, _with_digests(messages), settings, max_tokens)

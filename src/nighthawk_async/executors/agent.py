@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import anyio.to_thread
 
+from ..agent.policies import Offering
 from ..agent.prompt import StepPrompt, check_mentioned_tools
 from ..agent.refusals import GuardedCalls, Refusals, RepeatedCalls
 from ..agent.schemas import Endpoint, check_tools, endpoint_of
 from ..agent.task import AgentTask, Conversation, StepExecutionAgent, foreign_task, objection_to_agent
-from ..agent.toolbox import AnswerBindings, Offering, ResultRoom, Toolbox
+from ..agent.toolbox import AnswerBindings, ResultRoom, Toolbox
 from ..configuration import StepExecutorConfiguration
 from ..errors import ConfigurationError, StepLimitError
 from ..kernel.context import StepContext
@@ -35,13 +36,11 @@ from .model_agent import ModelAgent
 
 if TYPE_CHECKING:
     from ..agent import observed_calls, tool_search
-    from ..models import summary_model
     from . import direct, managed_agent
 else:
     direct = LazyModule(f"{__package__}.direct")  # most models take tools
     managed_agent = LazyModule(f"{__package__}.managed_agent")  # models of the program's own need no HTTP
     observed_calls = LazyModule("nighthawk_async.agent.observed_calls")  # few agents have tools of their own
-    summary_model = LazyModule("nighthawk_async.models.summary_model")  # few configurations name one
     tool_search = LazyModule("nighthawk_async.agent.tool_search")  # few steps have deferred tools
 
 
@@ -66,8 +65,9 @@ class AgentStepExecutor:
         self.agent_is_managed = agent_is_managed
         compaction = configuration.compaction
         if self.model is not None and compaction is not None and compaction.model is not None:
-            # Raises if it is unknown.
-            summary_model.summary_model(compaction, self.model, configuration.model_settings)
+            from ..models.other_model import other_model  # here, because few configurations name one
+
+            other_model(compaction.model, self.model, configuration.model_settings)  # raises if it is unknown
         self.token_encoding = TokenCounter.resolve(
             encoding_name=configuration.tokenizer_encoding,
             model_name=self.model.name if self.model is not None else configuration.model,
@@ -264,6 +264,7 @@ class AgentStepExecutor:
         step.rejections_left = self.configuration.max_corrective_turns
         _check_visibility(self.configuration, step.context)
         transport = self.outcome_transport
+        offering = () if transport == "direct" else environment.policies.all_of(Offering)
         prompt = StepPrompt(
             configuration=self.configuration,
             counter=self.token_encoding,
@@ -272,7 +273,7 @@ class AgentStepExecutor:
             tool_result_max_tokens=self.tool_result_rendering_policy.tool_result_max_tokens,
             system_fragments=environment.system_prompt_suffix_fragments,
             user_fragments=environment.user_prompt_suffix_fragments,
-            offered="" if transport == "direct" else await self._offered(environment),
+            offered=await self._listed(environment, offering) if offering else "",
         )
         await self._load_tokenizer(prompt)
         if transport == "direct":
@@ -285,11 +286,10 @@ class AgentStepExecutor:
         outcome = await self.agent.run(task)
         return outcome, step.context.changed_bindings()
 
-    async def _offered(self, environment: Environment) -> str:
+    async def _listed(self, environment: Environment, offering: Sequence[Offering]) -> str:
         """The part of the system prompt about what policies offer."""
         limits, counter = self.configuration.context_limits, self.token_encoding
-        policies = environment.policies.all_of(Offering)
-        texts = [await policy.listed(environment, limits, counter) for policy in policies]
+        texts = [await policy.listed(environment, limits, counter) for policy in offering]
         return "\n\n".join(filter(None, texts))
 
     async def _load_tokenizer(self, prompt: StepPrompt) -> None:

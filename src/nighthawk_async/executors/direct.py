@@ -23,6 +23,7 @@ from ..agent.answer_form import (
 )
 from ..agent.model_call import find_partial_answer, load_price, report_request, stream_in, unreported_usage
 from ..agent.outcome_codec import answer_from_mapping, parse_json_object
+from ..agent.policies import active_fitting
 from ..agent.prompt import StepPrompt
 from ..agent.refusals import ANSWER_AGAIN, CUT_OFF, Refusals, cause_of, count_correction, quote, refusal_text
 from ..agent.schemas import Endpoint
@@ -201,9 +202,7 @@ class Asker:
             site=self.site,
         )
         if self.conversation.may_be_due(request) and await self.conversation.find_excess(request) is not None:
-            from ..compaction.compaction import check_size  # here, because most questions are short
-
-            check_size(self.step_id, self.conversation, self.model, request)
+            active_fitting().check_size(self.step_id, self.conversation, self.model, request)
         await load_price(self.model)
         response = _Response()
         failure: ModelError | None = None

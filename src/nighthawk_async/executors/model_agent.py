@@ -8,6 +8,7 @@ from anyio import CancelScope
 from ..actors import BareTaskGroup
 from ..agent.loop import AgentLoop, ProposedOutcome, is_final, report_refusals
 from ..agent.model_call import find_partial_answer, load_price, report_request, stream_in
+from ..agent.policies import active_fitting
 from ..agent.task import AgentTask, plain_task
 from ..errors import ModelError
 from ..kernel.environment import find_environment
@@ -49,9 +50,7 @@ class ModelAgent:
         tokens = await task.conversation.find_excess(request)
         if tokens is None:
             return request
-        from ..compaction.compaction import fitting_request  # here, because most conversations are short
-
-        return await fitting_request(self.model, task, request, tokens)
+        return await active_fitting().fitted(self.model, task, request, tokens)
 
     async def _run_turn(self, task: AgentTask, loop: AgentLoop, request: ModelRequest) -> None:
         """Stream one response and run its tool calls; the first error ends the turn and is raised bare."""

@@ -165,7 +165,8 @@ class Position(IntEnum):
     PASTS = 13
     READERS = 14
     """Those who read the values of steps while answers stream."""
-    MODEL = 15
+    COMPACTION = 15
+    MODEL = 16
     """The source of responses in place of every model, such as a recorder or a replay."""
 
 
@@ -556,12 +557,17 @@ class Policies:
     @cached_property
     def repeating(self) -> Repeating | None:
         """The policy that may execute a block several times; None for none."""
-        return next((policy for policy in self.active if isinstance(policy, Repeating)), None)
+        return next(iter(self.all_of(Repeating)), None)
+
+    @cached_property
+    def naming(self) -> tuple[Naming, ...]:
+        """The policies that have values for names, outermost first."""
+        return self.all_of(Naming)
 
     @property
     def metering(self) -> Metering | None:
         """The policy that charges agents; None for none."""
-        return next((policy for policy in self.active if isinstance(policy, Metering)), None)
+        return next(iter(self.all_of(Metering)), None)
 
     @cached_property
     def observers(self) -> tuple[Observing, ...]:

@@ -22,7 +22,7 @@ from .actor import StepActor
 from .context import StepContext
 from .declared_types import ReturnCheck, resolve_annotation, return_type
 from .environment import Environment
-from .policy import Naming, Policy
+from .policy import Policy
 from .step import BlockPart, Step
 
 
@@ -149,7 +149,7 @@ def _named_parts(block: NaturalBlock, context: StepContext) -> list[tuple[str, B
 
 def _implicit_references(outer: Environment, block: NaturalBlock, site: NaturalSite) -> Mapping[str, object]:
     """The references of the scope, and what its policies have for names in the block."""
-    naming = outer.policies.all_of(Naming)
+    naming = outer.policies.naming
     if not naming:
         return outer.implicit_references
     references = dict(outer.implicit_references)

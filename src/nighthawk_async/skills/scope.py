@@ -13,7 +13,8 @@ from typing import Annotated, Any, ClassVar
 import anyio.to_thread
 import msgspec
 
-from ..agent.toolbox import Offering, ProvidedTool, ResultRoom, decode_arguments, make_provided_tool
+from ..agent.policies import Offering
+from ..agent.toolbox import ProvidedTool, ResultRoom, decode_arguments, make_provided_tool
 from ..configuration import StepContextLimits
 from ..errors import ConfigurationError, NaturalParseError, NighthawkError, ToolBoundaryError
 from ..executions import Execution

@@ -38,7 +38,6 @@ from ...kernel.policy import (
     ModelCall,
     Observing,
     Policies,
-    Policy,
     Position,
     deeply_read_only,
     notify_all,
@@ -450,23 +449,8 @@ def _have_called(step: Step, listeners: tuple[HookListener, ...]) -> None:
     calls.add_outer(listeners)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CallbackPolicy(Policy):
-    """Calls the callback of a function with the values of its steps.
-
-    Args:
-        listener: The callback.
-    """
-
-    listener: HookListener
-
-    def prepare(self, step: Step) -> None:
-        """Have it called."""
-        _have_called(step, (self.listener,))
-
-
-def policy_of_callback(on_partial: OnPartial) -> CallbackPolicy:
-    """Return the policy that calls a callback, and ignores its return value.
+def policy_of_callback(on_partial: OnPartial) -> HookPolicy:
+    """Return the policy of a function that calls a callback, and ignores its return value.
 
     Args:
         on_partial: The callback.
@@ -474,10 +458,6 @@ def policy_of_callback(on_partial: OnPartial) -> CallbackPolicy:
     Raises:
         NighthawkError: The callback cannot be called.
     """
-    return CallbackPolicy(_listener_of(on_partial))
-
-
-def _listener_of(on_partial: OnPartial) -> HookListener:
     if not callable(cast("object", on_partial)):
         raise NighthawkError(f"on_partial is a function of PartialValues, not {on_partial!r}.")
 
@@ -489,4 +469,4 @@ def _listener_of(on_partial: OnPartial) -> HookListener:
     call.__qualname__ = callable_name(cast("HookFunction[PartialValues]", on_partial))
     hooks = Hooks()
     hooks.on(PartialValues, call)
-    return HookListener(hooks)
+    return HookPolicy((hooks,))

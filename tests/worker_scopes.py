@@ -108,6 +108,14 @@ async def step(word: str) -> str:
     return result
 
 
+@nh.natural_function
+async def tidied(word: str) -> str:
+    """natural
+    Follow <tidy_up>, and set <:result> for <word>.
+    """
+    return result
+
+
 async def described(_: int) -> dict[str, object]:
     """Describe the scope in which a call is."""
     environment = get_environment()

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapp
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, NoReturn, Protocol, TypeVar
 
+from anyio.abc import TaskGroup
 from msgspec import Struct
 
 from .actors.ordering import Orders
@@ -267,8 +268,11 @@ class RunJournal(Protocol):
         """Note that a place waits only for other places; see `parallel.task_node.Decisions`."""
         ...
 
-    async def wait_idle(self) -> None:
-        """Wait until everything in the run waits for long enough. From then on no effect begins."""
+    def open_tasks(self) -> AbstractAsyncContextManager[TaskGroup]:
+        """The task group of a run with `park_after`: it ends the run when everything in it waits long enough.
+
+        From then on no effect begins. The run is left with what becomes an error at its end.
+        """
         ...
 
     def call_when_written(self, function: Callable[[], object]) -> None:
@@ -280,10 +284,6 @@ class RunJournal(Protocol):
         Args:
             function: Called here at once, or on another thread.
         """
-        ...
-
-    def parking_signal(self) -> BaseException | None:
-        """Return what leaves a run that is being parked, and becomes an error at its end; None for none."""
         ...
 
     def begins_only(self, place: str, items: Sequence[int]) -> None:

@@ -31,6 +31,23 @@ The kernel and the agent have none. `executors` is where a model id becomes an a
 names those that there are.
 """
 
+NO_POLICIES: Mapping[str, str] = {
+    "journal_ports": (
+        "the journal. It takes places in the order in which the program gets there, before a policy waits. "
+        "It records the answer of an executor before that is concluded, in the middle of what `around_step` "
+        "is around. A policy would need a ninth method for it."
+    ),
+    "observation": (
+        "the live tree. It is attached to a program, not to a run: there are nodes outside of runs, of tasks "
+        "and combinators, and of steps that could not be prepared, which no policy has seen."
+    ),
+    "tracing": (
+        "traces. They are configured for a program as well. Spans are the parents of all that happens in "
+        "them, so they begin before policies do, and end after them."
+    ),
+}
+"""Ports of the core by which features take part that are no policies, with the reasons."""
+
 ROOTS = ("functions", "runs", "executors.agent", "models.http_model")
 """Modules that a program needs which runs natural functions with a model behind HTTP."""
 

@@ -10,12 +10,16 @@ import pytest
 
 from .core_figures import (
     BOUNDS,
+    CORE,
     FEATURES_IN_THE_CORE,
     MODULES,
+    NO_POLICIES,
     PACKAGE,
     calls_in,
     feature_imports,
     figures,
+    imports_of,
+    short,
 )
 
 TOP = Path(__file__).parents[2]
@@ -35,6 +39,22 @@ def test_imports_of_features_that_are_gone_are_no_longer_allowed() -> None:
     existing = {module.removeprefix(f"{PACKAGE}.") for module in MODULES}
     assert FEATURES_IN_THE_CORE - feature_imports() == set()
     assert {name for pair in FEATURES_IN_THE_CORE for name in pair} - existing == set()
+
+
+def test_features_that_are_no_policies_take_part_through_ports_with_a_reason() -> None:
+    """Everything else that the core imports is no feature, so that nothing takes part in another way."""
+    used = {
+        short(item.target)
+        for module in MODULES.values()
+        if short(module.name).startswith(f"{CORE[0]}.")
+        for item in imports_of(module.name)
+    }
+    assert NO_POLICIES.keys() - used == set()
+    assert all(NO_POLICIES.values())
+
+
+def test_the_kernel_and_the_agent_import_no_feature() -> None:
+    assert {pair for pair in feature_imports() if not pair[0].startswith("executors")} == set()
 
 
 def test_each_context_variable_has_its_reason_beside_it() -> None:

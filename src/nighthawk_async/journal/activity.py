@@ -9,11 +9,13 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
+from types import TracebackType
 from typing import TypeAlias, TypeVar
 
 import anyio
+from anyio.abc import TaskGroup
 
 from ..actors import BareTaskGroup
 from ..parallel.event_loop import LoopEvent
@@ -263,3 +265,46 @@ def _places_around(place: str) -> Iterator[str]:
     while place:
         yield place
         place = place.rpartition("/")[0]
+
+
+class ParkableTasks:
+    """The task group of a run that is parked when everything in it waits.
+
+    Args:
+        activity: The work in progress in the run.
+    """
+
+    def __init__(self, activity: Activity) -> None:
+        self._activity = activity
+        self._stack = AsyncExitStack()
+        self._scope = anyio.CancelScope()
+
+    async def __aenter__(self) -> TaskGroup:
+        async with AsyncExitStack() as stack:
+            watching = anyio.CancelScope()
+            watchers = await stack.enter_async_context(BareTaskGroup())
+            stack.callback(watching.cancel)  # a scope of its own, which takes no cancellation of the run
+            stack.push(self._raise_signal)
+            tasks = await stack.enter_async_context(BareTaskGroup())
+            self._scope = tasks.cancel_scope
+            watchers.start_soon(self._watch, watching)
+            self._stack = stack.pop_all()
+            return tasks
+        raise AssertionError("nothing that was entered suppresses exceptions")
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        return await self._stack.__aexit__(exc_type, exc, traceback)
+
+    async def _watch(self, watching: anyio.CancelScope) -> None:
+        with watching:
+            await self._activity.wait_idle()
+            self._scope.cancel("the run is parked")
+
+    def _raise_signal(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Leave the run as parked, if its tasks have ended for that reason."""
+        if exc is None and self._scope.cancelled_caught and self._activity.is_parking:
+            raise ParkedSignal

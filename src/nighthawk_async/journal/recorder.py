@@ -15,7 +15,7 @@ from ..causes import with_causes
 from ..kernel.environment import find_journal
 from ..parallel.event_loop import find_task
 from .acknowledgement import Acknowledgement
-from .activity import Activity, DurableWait, IsDue, ParkedSignal
+from .activity import Activity, DurableWait, IsDue, ParkableTasks
 from .cleanup import CallsBesideCleanup
 from .delivery import Delivery
 from .departures import Departures
@@ -356,14 +356,10 @@ class RunRecorder:
         """
         return await (function() if self.activity is None else self.activity.wait_durably(wait, function))
 
-    async def wait_idle(self) -> None:
-        """Wait until everything in the run waits; see `journal_ports.RunJournal`."""
+    def open_tasks(self) -> ParkableTasks:
+        """The task group of a run that may be parked; see `journal_ports.RunJournal`."""
         assert self.activity is not None
-        await self.activity.wait_idle()
-
-    def parking_signal(self) -> BaseException | None:
-        """The signal that leaves a run that is being parked; see `journal_ports.RunJournal`."""
-        return ParkedSignal() if self._is_parking else None
+        return ParkableTasks(self.activity)
 
     @property
     def _is_parking(self) -> bool:

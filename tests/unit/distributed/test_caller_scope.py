@@ -107,6 +107,15 @@ async def test_policies_cross(workers: InMemoryWorkers, tmp_path: Path) -> None:
     assert there["skills"] == ["sums"]
 
 
+async def test_a_block_names_a_skill_as_it_does_in_the_program(
+    workers: InMemoryWorkers, tmp_path: Path
+) -> None:
+    write_skill(tmp_path, "tidy-up")
+    async with nh.run(CallbackExecutor(crossed.answer), skills=nh.skills.load(tmp_path)):
+        assert await crossed.tidied("a") == "done"
+        assert await parallel.call_placed(workers, crossed.tidied, "a") == "done"
+
+
 async def test_hooks_are_called_once(workers: InMemoryWorkers) -> None:
     crossed.began.clear()
     async with nh.run(CallbackExecutor(crossed.answer), run_id="first", hooks=crossed.hooks):

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import ClassVar, Literal, TypeVar, cast
 
 from ...errors import NighthawkError, ToolBoundaryError
+from ...kernel.actor import ParkingMoment
 from ...kernel.commands import await_value, is_awaitable
 from ...kernel.commit import CommitProceed, StepCommit, shown, value_of
 from ...kernel.conclude import StepResult
@@ -39,7 +40,6 @@ from ...kernel.policy import (
     deeply_read_only,
     read_only,
 )
-from ...kernel.steering import ParkingMoment
 from ...kernel.step import Step
 from ...kernel.tool_calls import parsed_arguments, with_arguments
 from ...types.compaction import CompactionPlan

@@ -13,8 +13,7 @@ from anyio.lowlevel import checkpoint
 from ..errors import NighthawkError
 from ..kernel.calls import new_arguments, take_place
 from ..parallel import AmbiguousPlaceError
-from ..parallel.event_loop import find_task
-from ..parallel.task_current import find_positions
+from ..parallel.task_current import find_positions, find_task
 from .activity import DurableWait
 from .open_lives import check_outside
 from .recorder import RunRecorder, find_recorder

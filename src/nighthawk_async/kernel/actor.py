@@ -33,9 +33,8 @@ from msgspec import Struct
 from ..errors import ExecutionError, NighthawkError, StepEndedError, StepStoppedError, ToolEvaluationError
 from ..observation import NodeState, NodeWriter, find_node_writer, using_node_writer
 from ..parallel import Parking, TaskCancelledError, TaskEndedError, current_task, raise_if_cancel_requested
-from ..parallel.resource_keeper import ResourceKeeper
 from ..parallel.task_current import find_positions, using_positions
-from ..parallel.task_node import Positions, get_task_hooks
+from ..parallel.task_node import Positions, ResourceKeeper, get_task_hooks
 from ..pickling import PicklableError, set_public_module
 from ..tracing import find_trace_context, using_trace_context
 from ..types.messages import BinaryContent, FileUrl, UploadedFile, UserContent

@@ -26,10 +26,9 @@ from ..natural.tree import CLOSURE_NAMES
 from ..parallel import under_thread_deadlines
 from ..parallel.errors import ResourceOwnerError
 from ..parallel.event_loop import is_loop_thread, is_worker_thread
-from ..parallel.resource_keeper import ResourceKeeper
 from ..parallel.resources import AsyncClosable, Closable, use_resource
 from ..parallel.task_current import change_place, find_node
-from ..parallel.task_node import TaskNode
+from ..parallel.task_node import ResourceKeeper, TaskNode
 from ..tracing import Tracing
 from ..types.execution import OUTSIDE_RUNS, ExecutionRef, PartialSink
 from ..types.quick_init import quick_init

@@ -40,9 +40,8 @@ from ..errors import NestedStepLimitError, NighthawkError
 from ..executions import depth_below, find_execution
 from ..parallel.event_loop import is_loop_thread
 from ..parallel.fair_queue import FairQueue, wake
-from ..parallel.resource_keeper import ResourceKeeper
 from ..parallel.task_current import change_place, find_node
-from ..parallel.task_node import TaskNode
+from ..parallel.task_node import ResourceKeeper, TaskNode
 from ..threads import wait_interruptibly
 from .features import Feature
 

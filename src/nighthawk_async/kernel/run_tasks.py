@@ -9,10 +9,8 @@ from ..actors import BareTaskGroup, Mailbox, open_namespace
 from ..actors.mailbox import in_order_of
 from ..actors.ordering import install_orders
 from ..parallel import TaskHooks, install_task_hooks, open_task_root
-from ..parallel.event_loop import find_task
-from ..parallel.resource_keeper import ResourceKeeper
-from ..parallel.task_current import find_node
-from ..parallel.task_node import ArgumentDigest
+from ..parallel.task_current import find_node, find_task
+from ..parallel.task_node import ArgumentDigest, ResourceKeeper
 from ..types.execution import ExecutionRef
 from ..types.usage import Usage
 from ..values.stable_digest import argument_digest, digest_of_version_1

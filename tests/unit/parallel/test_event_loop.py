@@ -8,7 +8,8 @@ from types import ModuleType
 import anyio
 import pytest
 
-from nighthawk_async.parallel.event_loop import Clock, EventLoop, find_running_loop, find_task
+from nighthawk_async.parallel.event_loop import Clock, EventLoop, find_running_loop
+from nighthawk_async.parallel.task_current import find_task
 
 pytestmark = pytest.mark.anyio
 

@@ -20,9 +20,8 @@ from ..catalog.request_cost import priced
 from ..errors import ConnectTimeoutError, ModelError, ModelStatusError
 from ..kernel.calls import below_place, take_turn_place
 from ..kernel.commit import check_answer
-from ..kernel.environment import Environment, find_environment
+from ..kernel.environment import Environment, ask_source, find_environment, find_policies, in_order
 from ..kernel.fold import AroundRequest, Events, ModelCall, OpenResponse, response_through
-from ..kernel.inspection import ask_source, find_policies, in_order
 from ..kernel.reports import EventArrived, RequestActivity
 from ..observation import NodeWriter, find_node_writer
 from ..ports import ForwardedStream, HasCurrentPrice, Model, ResponseStream, usage_so_far

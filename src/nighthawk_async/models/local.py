@@ -19,8 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..catalog.local import GGUF_FILE, LOCAL_MODELS, LocalModelFacts
 from ..errors import ConfigurationError, ModelConnectionError, NighthawkError, UnknownModelError
-from ..kernel.environment import shared_in_run
-from ..kernel.inspection import needs_endpoint
+from ..kernel.environment import needs_endpoint, shared_in_run
 from ..ports import ForwardedStream, ResponseStream
 from ..suggestions import did_you_mean
 from ..types.model import ModelCapabilities, ModelRequest, OpenAIChatSettings

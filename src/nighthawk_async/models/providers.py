@@ -12,7 +12,7 @@ from ..catalog.provider_facts import ProviderFacts
 from ..catalog.providers import PROVIDERS, providers_in_words
 from ..configuration import ModelId, parse_model_id
 from ..errors import ConfigurationError, MissingCredentialError, UnknownModelError
-from ..kernel.inspection import needs_endpoint
+from ..kernel.environment import needs_endpoint
 from ..ports import Model
 from ..suggestions import did_you_mean
 from ..types.credentials import Credentials

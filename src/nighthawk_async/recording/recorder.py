@@ -17,9 +17,8 @@ import msgspec
 from anyio.lowlevel import checkpoint
 
 from ..errors import ConfigurationError, ModelError
-from ..kernel.environment import find_environment
+from ..kernel.environment import SourcePolicy, find_environment
 from ..kernel.fold import Events, ModelCall, OpenRequest, OpenResponse
-from ..kernel.inspection import SourcePolicy
 from ..ports import ForwardedStream, ResponseStream
 from ..types.messages import Message
 from ..types.model import (

@@ -10,8 +10,7 @@ import msgspec
 from anyio.lowlevel import checkpoint
 from msgspec import Struct
 
-from ..journal_ports import BegunQuestion, GivenAnswers
-from ..types.asked_questions import AskedQuestion
+from ..journal_ports import AskedQuestion, BegunQuestion, GivenAnswers
 from .activity import DurableWait
 from .effect_call import EndedCall, idempotency_key
 from .errors import JournalDivergenceError

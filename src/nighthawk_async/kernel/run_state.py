@@ -296,8 +296,8 @@ def _helper_thread() -> ThreadPoolExecutor:
 
 DEFAULT_MAX_DEPTH = 16
 
-_STRETCH = 16
-"""The greatest number of levels that share a task, if only Python code is between them."""
+STRETCH = 16
+"""The greatest number of levels that share a task, if only Python code is between them; see `in_own_task`."""
 
 
 def current_depth() -> int:
@@ -336,15 +336,6 @@ def too_deep(depth: int, max_depth: int, *, step_id: str) -> NestedStepLimitErro
         f"step {step_id}: not begun, because it would be number {depth + 1} of steps within steps, and "
         f"max_depth allows {max_depth}; do without it, or give the run a higher max_depth"
     )
-
-
-def begins_stretch(depth: int) -> bool:
-    """Whether a step begins a stretch of levels, and so needs a task of its own; see `in_own_task`.
-
-    Args:
-        depth: The number of steps that it is nested in.
-    """
-    return depth > 0 and depth % _STRETCH == 0
 
 
 async def in_own_task(work: Callable[[], Awaitable[Result]]) -> Result:

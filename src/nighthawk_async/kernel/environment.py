@@ -21,7 +21,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
-from types import FrameType, MappingProxyType, TracebackType
+from types import FrameType, MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, TypeVarTuple, cast, overload
 
 from anyio import from_thread
@@ -46,7 +46,7 @@ from .context import StepContext, StepExecutor
 from .features import Feature
 from .fold import Events, ModelCall, OpenRequest, OpenResponse
 from .policy import NO_POLICIES, Policies, Policy, Position
-from .run_state import DEFAULT_MAX_DEPTH, RunResources, RunState, portal_depth
+from .run_state import DEFAULT_MAX_DEPTH, RunState, portal_depth
 from .skill_scope import ActiveSkills, ScopedSkill
 from .step import Step
 from .tools import GLOBAL_TOOLS, ToolScope
@@ -407,34 +407,7 @@ def shared_in_run(
     """
     environment = find_environment()
     resources = None if environment is None else environment.run_state.current_resources()
-    return opener() if resources is None else _Shared(resources, key, opener)
-
-
-class _Shared(AbstractAsyncContextManager[Resource]):
-    """A resource of a run, which the run closes. Every request uses two, so this is no generator."""
-
-    __slots__ = ("_key", "_opener", "_resources")
-
-    def __init__(
-        self,
-        resources: RunResources,
-        key: Hashable,
-        opener: Callable[[], AbstractAsyncContextManager[Resource]],
-    ) -> None:
-        self._resources = resources
-        self._key = key
-        self._opener = opener
-
-    async def __aenter__(self) -> Resource:
-        return await self._resources.use(self._key, self._opener)
-
-    async def __aexit__(
-        self,
-        exception_type: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        pass
+    return opener() if resources is None else resources.shared(key, opener)
 
 
 Closing = TypeVar("Closing", bound=AsyncClosable | Closable)

@@ -28,6 +28,7 @@ from contextvars import Context, copy_context
 from copy import copy
 from functools import partial
 from threading import get_ident
+from types import TracebackType
 from typing import Any, Generic, Literal, Protocol, TypeVar, TypeVarTuple, cast
 
 import anyio
@@ -452,11 +453,44 @@ class RunResources:
                 self._opened[key] = await self._stack.enter_async_context(opener())
             return cast("Resource", self._opened[key])
 
+    def shared(
+        self, key: Hashable, opener: Callable[[], AbstractAsyncContextManager[Resource]]
+    ) -> AbstractAsyncContextManager[Resource]:
+        """The resource of a key for a `with` statement, which does not close it; see `use`."""
+        return _Shared(self, key, opener)
+
     async def aclose(self) -> None:
         """Close every resource; shielded from cancellation, for 10 seconds at most."""
         self._opened.clear()
         with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
             await self._stack.aclose()
+
+
+class _Shared(AbstractAsyncContextManager[Resource]):
+    """A resource of a run, which the run closes. Every request uses two, so this is no generator."""
+
+    __slots__ = ("_key", "_opener", "_resources")
+
+    def __init__(
+        self,
+        resources: RunResources,
+        key: Hashable,
+        opener: Callable[[], AbstractAsyncContextManager[Resource]],
+    ) -> None:
+        self._resources = resources
+        self._key = key
+        self._opener = opener
+
+    async def __aenter__(self) -> Resource:
+        return await self._resources.use(self._key, self._opener)
+
+    async def __aexit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        pass
 
 
 class Server(Protocol):

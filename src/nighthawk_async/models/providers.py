@@ -19,7 +19,6 @@ from ..types.credentials import Credentials
 from ..wire.codec import Codec
 from ..wire.redaction import is_secret_name
 from ..wire.transport_settings import check_setting_names, checked_settings
-from .current_price import CurrentPrice
 from .debug_log import show_log
 from .default_credentials import default_credentials, is_available
 from .endpoint import Endpoint, check_header, is_loopback, parse_base_url, with_version
@@ -27,6 +26,7 @@ from .exchange import PoolSource
 from .http_model import HttpModel
 from .http_pool import pacer_of_run, pool_of_run
 from .pacing import PacerSource
+from .pricing import CurrentPrice
 from .protocols import create_codec
 from .time_limits import TransportSettings, overridden_capabilities
 

@@ -4,7 +4,7 @@ import builtins
 import inspect
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial, wraps
+from functools import wraps
 from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, cast, overload
 from weakref import WeakKeyDictionary
@@ -327,8 +327,8 @@ def _bound(
         )
     site = NaturalSite(
         module_globals=function.__globals__,
-        annotations=partial(annotations_of, function),
-        names=partial(names_in_scope, function),
+        annotations=lambda: annotations_of(function),
+        names=lambda: names_in_scope(function),
         is_generator=is_generator,
         captured=MappingProxyType(captured),
         policies=options.policies,

@@ -11,7 +11,6 @@ However the request ends, its charges are settled at once, before any other awai
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from functools import partial
 from time import perf_counter
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -169,7 +168,9 @@ class GovernedStream(ForwardedStream):
 
     async def _open(self) -> None:
         try:
-            self._response = response_through(self._policies, self._call, partial(_Sending, self))
+            self._response = response_through(
+                self._policies, self._call, lambda answer: _Sending(self, answer)
+            )
             given = await self._response.__aenter__()
             self._given = None if isinstance(given, _Sending) else given
         except BaseException as error:

@@ -4,7 +4,6 @@ import random as random_module
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import TypeVar
 
 import anyio
@@ -141,7 +140,7 @@ async def sleep(*, seconds: float = 0.0, minutes: float = 0.0, hours: float = 0.
         return
     left = max(0.0, wakes_at - time.time())
     wait = DurableWait(place=place, ends_at=wakes_at, is_due=None)
-    await recorder.wait_durably(wait, partial(anyio.sleep, left))
+    await recorder.wait_durably(wait, lambda: anyio.sleep(left))
 
 
 def _recorded(frame: str, make: Callable[[], Value]) -> Value:

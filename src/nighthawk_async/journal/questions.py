@@ -96,7 +96,7 @@ class QuestionRecorder(PartsRecorder):
         is_due = partial(has_news, question_id=asked.id)
         durable = DurableWait(place=place, ends_at=asked.ends_at, is_due=is_due)
         try:
-            result = await self.wait_durably(durable, partial(wait, answers))
+            result = await self.wait_durably(durable, lambda: wait(answers))
         except Exception:
             self.questions.close(asked.id)
             raise

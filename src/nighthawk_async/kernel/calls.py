@@ -32,7 +32,7 @@ import types
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from contextvars import Token
-from functools import partial, wraps
+from functools import wraps
 from types import CoroutineType, FunctionType, TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
@@ -680,10 +680,9 @@ class _ObservedCall(_CallScope):
         super().__init__(return_check)
         self._outputs: Mapping[str, object] | None = None
         self.around = entry.around(self, arguments)
-        inputs = partial(entry.inputs, arguments)
-        self._observed = observed("function", entry.name, source=entry.source, inputs=inputs)
-        place_inputs = partial(entry.place_inputs, arguments)
-        self._place = using_function_place(entry.name.rpartition(".")[2], place_inputs)
+        name, source = entry.name, entry.source
+        self._observed = observed("function", name, source=source, inputs=lambda: entry.inputs(arguments))
+        self._place = using_function_place(name.rpartition(".")[2], lambda: entry.place_inputs(arguments))
 
     def __enter__(self) -> "_ObservedCall":
         self._node = self._observed.__enter__()

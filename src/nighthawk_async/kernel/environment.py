@@ -19,7 +19,6 @@ from contextlib import (
 )
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import partial
 from operator import attrgetter
 from types import FrameType, MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, TypeVarTuple, cast, overload
@@ -313,7 +312,7 @@ def run_from_sync(function: Callable[[*Arguments], Coroutine[Any, Any, Result]],
             )
     elif is_worker_thread():
         return from_thread.run(_within_deadlines(function), *args)
-    return run_state.portals.call(_within_deadlines(partial(_run_on_portal, function)), *args)
+    return run_state.portals.call(_within_deadlines(_run_on_portal), function, *args)
 
 
 def _stacklevel_of_call() -> int:

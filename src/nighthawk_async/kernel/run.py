@@ -15,7 +15,6 @@ from contextlib import (
 )
 from contextvars import Context, ContextVar, copy_context
 from dataclasses import replace
-from functools import partial
 from types import MappingProxyType, TracebackType
 from typing import Any
 
@@ -418,7 +417,7 @@ install_orders(find_orders)
 install_task_hooks(
     TaskHooks(
         make_mailbox=_make_mailbox,
-        open_scope=partial(open_namespace, "task_group"),
+        open_scope=lambda: open_namespace("task_group"),
         find_execution=_find_execution,
         find_usage=_find_usage,
         find_owner=_find_owner,

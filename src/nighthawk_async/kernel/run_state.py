@@ -26,7 +26,6 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from contextvars import Context, copy_context
 from copy import copy
-from functools import partial
 from threading import get_ident
 from types import TracebackType
 from typing import Any, Generic, Literal, Protocol, TypeVar, TypeVarTuple, cast
@@ -227,9 +226,8 @@ class _Portal:
         """Start a task with the current context variables."""
         try:
             if is_loop_thread():
-                start = partial(self._portal.start_task_soon, function, *args)
                 with _helper_thread() as helper:
-                    helper.submit(copy_context().run, start).result()
+                    helper.submit(copy_context().run, self._portal.start_task_soon, function, *args).result()
             else:  # a helper thread would cost more than many steps do
                 self._portal.start_task_soon(function, *args)
         except RuntimeError as error:  # the pool and its portal were closed meanwhile
@@ -266,7 +264,7 @@ class _Call(Generic[Result]):
     def abandon(self, token: EventLoopToken) -> None:
         """Cancel the function, if it has begun, and wait until it has ended; otherwise never let it begin."""
         with _helper_thread() as helper, suppress(RunFinishedError):
-            helper.submit(partial(from_thread.run_sync, self._cancel, token=token)).result()
+            helper.submit(from_thread.run_sync, self._cancel, token=token).result()
             wait([self.answer])
 
     def _cancel(self) -> None:

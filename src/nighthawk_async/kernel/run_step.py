@@ -10,7 +10,6 @@ variable has changed. If a policy retries, all of this is one attempt of several
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext
-from functools import partial
 from typing import cast
 
 from anyio.abc import TaskGroup
@@ -313,8 +312,7 @@ async def _call_executor(executor: StepExecutor, step: Step) -> object:
             )
         return await answer
     return await call_in_thread(
-        partial(
-            executor.run_step,
+        lambda: executor.run_step(
             processed_natural_program=step.program,
             step_context=context,
             binding_names=names,

@@ -8,7 +8,6 @@ import threading
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -310,7 +309,7 @@ class Recorder(SourcePolicy):
             self._taken.append(None)
             self._conversations.append(request.messages)
             self._in_progress.add(position)
-        return RecordingStream(open_request, partial(self._keep, position, asked))
+        return RecordingStream(open_request, lambda record: self._keep(position, asked, record))
 
     def _keep(self, position: int, asked: RecordedExchange, record: ResponseRecord) -> None:
         """Keep the record of a response that has ended."""

@@ -228,7 +228,7 @@ _DIGITS = 32
 def default_cache_key(
     request: ModelRequest, *, model_name: str, capabilities: ModelCapabilities
 ) -> dict[str, str]:
-    """The default `prompt_cache_key` of OpenAI's protocols, the same for all requests of one block to a model.
+    """The default `prompt_cache_key` of OpenAI's protocols, the same for all requests of a block to a model.
 
     Requests with the same key reach the same cache. Compatible servers may refuse the field, so it is sent
     only to models whose capabilities say so.

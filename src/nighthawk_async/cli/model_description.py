@@ -17,8 +17,7 @@ from rich.table import Table
 from ..catalog.coding_agents import CODING_AGENTS
 from ..catalog.local import GGUF_FILE, LOCAL_MODELS, LocalModelFacts
 from ..catalog.models import UNKNOWN_MODEL, ModelFacts, find_model_facts
-from ..catalog.provider_facts import ProviderFacts
-from ..catalog.providers import PROVIDERS, providers_in_words
+from ..catalog.providers import PROVIDERS, ProviderFacts, providers_in_words
 from ..configuration import parse_model_id
 from ..errors import UnknownModelError
 from ..models.default_credentials import is_available

@@ -28,11 +28,11 @@ from anyio import from_thread
 from ..actors.ordering import Orders
 from ..errors import NighthawkError
 from ..journal_ports import RunJournal
+from ..lazy_exports import LazyModule
 from ..natural.tree import CLOSURE_NAMES
 from ..parallel import under_thread_deadlines
 from ..parallel.errors import ResourceOwnerError
 from ..parallel.event_loop import is_loop_thread, is_worker_thread
-from ..parallel.resources import AsyncClosable, Closable, use_resource
 from ..parallel.task_current import change_place, find_node
 from ..parallel.task_node import ResourceKeeper, TaskNode
 from ..ports import Model
@@ -52,7 +52,10 @@ from .tools import GLOBAL_TOOLS, ToolScope
 from .usage_meter import Past, UsageMeter
 
 if TYPE_CHECKING:
+    from ..parallel import resources
     from .function_calls import FunctionCall
+else:
+    resources = LazyModule("nighthawk_async.parallel.resources")  # few programs keep some
 
 
 @quick_init
@@ -405,11 +408,11 @@ def shared_in_run(
         opener: Returns the context manager to enter if the resource is not open yet.
     """
     environment = find_environment()
-    resources = None if environment is None else environment.run_state.current_resources()
-    return opener() if resources is None else resources.shared(key, opener)
+    of_loop = None if environment is None else environment.run_state.current_resources()
+    return opener() if of_loop is None else of_loop.shared(key, opener)
 
 
-Closing = TypeVar("Closing", bound=AsyncClosable | Closable)
+Closing = TypeVar("Closing", bound="resources.AsyncClosable | resources.Closable")
 
 ResourceOwner: TypeAlias = Literal["step", "task", "parent", "run"]
 """The owner of a resource: the current step, the current task, the task above it, or the run."""
@@ -472,7 +475,7 @@ async def resource(name: str, opener: Callable[[], Any], *, owner: ResourceOwner
             f"not open_shell(), not {opener!r}"
         )
     keeper = _checked(_find_keeper(get_environment(), owner), name, owner)
-    return await use_resource(keeper, name, name, opener)
+    return await resources.use_resource(keeper, name, name, opener)
 
 
 def find_task_keeper() -> ResourceKeeper | None:

@@ -16,18 +16,18 @@ from contextlib import (
 from contextvars import Context, ContextVar, copy_context
 from dataclasses import replace
 from types import MappingProxyType, TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
 
-from ..actors import BareTaskGroup, Mailbox, open_namespace
-from ..actors.mailbox import in_order_of
+from ..actors import BareTaskGroup, open_namespace
 from ..actors.ordering import install_orders
 from ..errors import NighthawkError
 from ..executions import find_execution
 from ..journal_ports import RunJournal, RunOpener
+from ..lazy_exports import LazyModule
 from ..observation import observed
 from ..parallel import TaskHooks, install_task_hooks, open_task_root
 from ..parallel.task_current import find_node, find_place, find_positions, find_task, open_task_of
@@ -35,7 +35,6 @@ from ..parallel.task_node import ArgumentDigest, ResourceKeeper
 from ..tracing import traced
 from ..types.execution import ExecutionRef
 from ..types.usage import Usage
-from ..values.stable_digest import argument_digest, digest_of_version_1
 from .calls import fold_frames, folding_frames
 from .context import StepExecutor, check_executor
 from .environment import (
@@ -53,6 +52,15 @@ from .run_state import RunState, Server, SyncBackend, inner_max_depth
 from .skill_scope import ScopedSkill
 from .tools import ToolScope, ToolSet
 from .usage_meter import UsageMeter
+
+if TYPE_CHECKING:
+    from ..actors import mailbox
+    from ..values import stable_digest
+else:
+    mailbox = LazyModule("nighthawk_async.actors.mailbox")  # a task makes its own on first use
+    stable_digest = LazyModule(
+        "nighthawk_async.values.stable_digest"
+    )  # runs without a journal digest nothing
 
 
 class ParkableTasks:
@@ -405,12 +413,12 @@ def _digest_arguments(value: object) -> ArgumentDigest:
     """Return the digest of arguments by the rule of the active run."""
     journal = find_journal()
     if journal is None or journal.identity_version > 1:
-        return argument_digest(value)
-    return ArgumentDigest(digest_of_version_1(value), (value,))
+        return stable_digest.argument_digest(value)
+    return ArgumentDigest(stable_digest.digest_of_version_1(value), (value,))
 
 
-def _make_mailbox(task_id: str) -> Mailbox[Any]:
-    return in_order_of(Mailbox(name=task_id), f"mailbox of {task_id}")
+def _make_mailbox(task_id: str) -> "mailbox.Mailbox[Any]":
+    return mailbox.in_order_of(mailbox.Mailbox(name=task_id), f"mailbox of {task_id}")
 
 
 install_orders(find_orders)

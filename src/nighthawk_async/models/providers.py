@@ -8,14 +8,13 @@ from urllib.parse import SplitResult, parse_qsl
 
 from ..catalog.coding_agents import CODING_AGENTS
 from ..catalog.models import find_model_facts, find_schema_rules
-from ..catalog.provider_facts import ProviderFacts
-from ..catalog.providers import PROVIDERS, providers_in_words
+from ..catalog.providers import PROVIDERS, ProviderFacts, providers_in_words
 from ..configuration import ModelId, parse_model_id
 from ..errors import ConfigurationError, MissingCredentialError, UnknownModelError
 from ..kernel.environment import needs_endpoint
 from ..ports import Model
 from ..suggestions import did_you_mean
-from ..types.credentials import Credentials
+from ..types.model import Credentials
 from ..wire.codec import Codec
 from ..wire.redaction import is_secret_name
 from ..wire.transport_settings import check_setting_names, checked_settings

@@ -4,7 +4,7 @@ import builtins
 import inspect
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import wraps
+from functools import partial, wraps
 from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, cast, overload
 from weakref import WeakKeyDictionary
@@ -20,7 +20,7 @@ from .kernel.declared_types import ReturnCheck, annotations_of
 from .kernel.environment import get_step_executor
 from .kernel.policy import Listener, Policy
 from .kernel.prepare import NaturalSite
-from .kernel.run_step import run_step, run_step_from_sync
+from .kernel.run_step import BlockRunner, run_step, run_step_from_sync
 from .kernel.tools import ToolSource
 from .lazy_exports import LazyModule
 from .natural.blocks import NaturalBlock
@@ -327,8 +327,8 @@ def _bound(
         )
     site = NaturalSite(
         module_globals=function.__globals__,
-        annotations=lambda: annotations_of(function),
-        names=lambda: names_in_scope(function),
+        annotations=partial(annotations_of, function),
+        names=partial(names_in_scope, function),
         is_generator=is_generator,
         captured=MappingProxyType(captured),
         policies=options.policies,
@@ -432,9 +432,7 @@ def _run_step(
     run, run_sync = step_runners(make_scope)
     if site.is_generator:
         return _run_generator_step(blocks, site, run, run_sync)
-    if blocks[0].is_async:
-        return lambda index, python_locals, literal: run(blocks[index], site, python_locals, literal)
-    return lambda index, python_locals, literal: run_sync(blocks[index], site, python_locals, literal)
+    return BlockRunner(blocks, site, run if blocks[0].is_async else run_sync)
 
 
 def step_runners(make_scope: "Callable[[], Scope] | None") -> tuple[RunBlock, RunBlockFromSync]:

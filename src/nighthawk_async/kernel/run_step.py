@@ -8,7 +8,7 @@ variable has changed. If a policy retries, all of this is one attempt of several
 """
 
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import cast
 
@@ -105,6 +105,27 @@ async def run_step(
         execution = _BlockExecution(outer, called, place, last)
         begins_stretch = depth > 0 and depth % STRETCH == 0
         return await in_own_task(execution.run) if begins_stretch else await execution.run()
+
+
+class BlockRunner:
+    """Runs the blocks of one function; the generated code names each by its index.
+
+    Args:
+        blocks: The blocks.
+        site: Their site at run time.
+        run: `run_step`, `run_step_from_sync`, or one of them in a scope.
+    """
+
+    __slots__ = ("_blocks", "_run", "_site")
+
+    def __init__(self, blocks: Sequence[NaturalBlock], site: NaturalSite, run: Callable[..., object]) -> None:
+        self._blocks = blocks
+        self._site = site
+        self._run = run
+
+    def __call__(self, index: int, python_locals: Mapping[str, object], literal: str | None) -> object:
+        """Run a block, or return the coroutine that does."""
+        return self._run(self._blocks[index], self._site, python_locals, literal)
 
 
 class _BlockExecution:

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import nighthawk_async as nh
 from nighthawk_async.hooks import Hooks, StepStarted
-from nighthawk_async.kernel.environment import get_environment
-from nighthawk_async.kernel.inspection import find_policies
+from nighthawk_async.kernel.environment import find_policies, get_environment
 from nighthawk_async.kernel.run_state import current_depth
 from nighthawk_async.oversight import Accept, Proposal, Reject, ToolCallInspection
 from nighthawk_async.skills.scope import offered_skills

@@ -110,5 +110,5 @@ def __getattr__(name: str) -> object:
     if name == "open_tasks":  # in a package that knows nothing of the mailboxes of tasks
         from importlib import import_module
 
-        import_module(f"{__name__}.kernel.run_tasks")
+        import_module(f"{__name__}.kernel.run")
     return _load(name)

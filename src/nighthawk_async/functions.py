@@ -6,7 +6,7 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial, wraps
 from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, cast, overload
 from weakref import WeakKeyDictionary
 
 from anyio import from_thread
@@ -16,11 +16,11 @@ from .errors import NaturalParseError, NighthawkError
 from .executors.choice import ExecutorChoice, FunctionExecutor, checked_model_id
 from .kernel.assignment import ArgumentCheck, captured_names
 from .kernel.calls import CallEntry, InnerCall
-from .kernel.declared_types import ReturnCheck
+from .kernel.declared_types import ReturnCheck, annotations_of
 from .kernel.environment import get_step_executor
 from .kernel.policy import Policy
 from .kernel.prepare import NaturalSite
-from .kernel.run_step import run_step, run_step_from_sync
+from .kernel.run_step import BlockRunner, run_step, run_step_from_sync
 from .kernel.tools import ToolSource
 from .lazy_exports import LazyModule
 from .natural.blocks import NaturalBlock
@@ -39,7 +39,6 @@ from .placements import Placement, call_placed, checked_placement, note_placed_f
 from .signatures import enclosing_frames, keep_names, names_in_scope, read_annotations, variables_of
 from .types.execution import OnPartial
 from .types.unset import UNSET
-from .values.validation import ItemsAnnotation
 
 
 def placed_function(function: FunctionType, placement: Placement) -> FunctionType:
@@ -107,10 +106,6 @@ else:
     skill_types = LazyModule("nighthawk_async.skills.skill")  # few functions have skills
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-_VARIADIC_KINDS: tuple[tuple[int, Literal["positional", "keyword"]], ...] = (
-    (inspect.CO_VARARGS, "positional"),
-    (inspect.CO_VARKEYWORDS, "keyword"),
-)
 
 RunStep: TypeAlias = Callable[[int, Mapping[str, object], str | None], object]
 RunBlock: TypeAlias = Callable[
@@ -320,18 +315,16 @@ def _bound(
 ) -> FunctionType:
     """Return the natural function of a transformed one, with the values that it has captured."""
     is_generator = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
-    annotations = partial(_annotations, function)
     return_check = None
     if _promises_a_type(function):
         return_check = ReturnCheck(
             function,
-            annotations=annotations,
             captured=MappingProxyType(captured),
             is_generator=is_generator,
         )
     site = NaturalSite(
         module_globals=function.__globals__,
-        annotations=annotations,
+        annotations=partial(annotations_of, function),
         names=partial(names_in_scope, function),
         is_generator=is_generator,
         captured=MappingProxyType(captured),
@@ -343,7 +336,7 @@ def _bound(
         function,
         is_generator=is_generator,
         return_check=return_check,
-        argument_check=ArgumentCheck(function, annotations=annotations, captured=site.captured),
+        argument_check=ArgumentCheck(function, captured=site.captured),
     )
     bound = transformed.bind(function, run_step=run_step, call_entry=call_entry)
 
@@ -435,9 +428,7 @@ def _run_step(
     run, run_sync = step_runners(make_scope)
     if site.is_generator:
         return _run_generator_step(blocks, site, run, run_sync)
-    if blocks[0].is_async:
-        return lambda index, python_locals, literal: run(blocks[index], site, python_locals, literal)
-    return lambda index, python_locals, literal: run_sync(blocks[index], site, python_locals, literal)
+    return BlockRunner(blocks, site, run if blocks[0].is_async else run_sync)
 
 
 def step_runners(make_scope: "Callable[[], Scope] | None") -> tuple[RunBlock, RunBlockFromSync]:
@@ -472,21 +463,6 @@ def _run_generator_step(
             return await run(blocks[index], site, python_locals, literal)
 
     return run_here if blocks[0].is_async else run_here_sync
-
-
-def _annotations(function: FunctionType) -> Mapping[str, object]:
-    """Return the annotations of a function; those of `*args` and `**kwargs` are marked as those of items."""
-    annotations: dict[str, object] = read_annotations(function)
-    code = function.__code__
-    position = code.co_argcount + code.co_kwonlyargcount
-    for flag, kind in _VARIADIC_KINDS:
-        if not code.co_flags & flag:
-            continue
-        name = code.co_varnames[position]
-        position += 1
-        if name in annotations:
-            annotations[name] = ItemsAnnotation(annotation=annotations[name], kind=kind)
-    return annotations
 
 
 def _capture(

@@ -8,7 +8,6 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import CancelledError as CallFromThreadCancelledError
 from dataclasses import dataclass
-from functools import partial
 from types import TracebackType
 from typing import Any, ClassVar, Protocol
 
@@ -77,7 +76,7 @@ class ActorMessage:
         function = _find_override(self._function, type(actor))
         if inspect.iscoroutinefunction(function):
             return await function(actor, *self._args, **self._kwargs)
-        value = await _call_in_thread(partial(function, actor, *self._args, **self._kwargs), limiter)
+        value = await _call_in_thread(lambda: function(actor, *self._args, **self._kwargs), limiter)
         return await value if inspect.isawaitable(value) else value
 
     def resolve(self, value: object) -> None:

@@ -9,7 +9,6 @@ from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
 from types import TracebackType
 from typing import Any, NamedTuple
 
@@ -305,7 +304,11 @@ class PoolJobs:
         job.index = self._submitted
         self._submitted += 1
         if self.node is not None:
-            job.node = begin_job(self.node, job.id, job.function, job.args, partial(self.cancel_job, job))
+
+            def cancel(reason: str | None) -> object:
+                return self.cancel_job(job, reason)
+
+            job.node = begin_job(self.node, job.id, job.function, job.args, cancel)
         if placement.where == "started":
             self._start(job)
         elif placement.where == "queued":

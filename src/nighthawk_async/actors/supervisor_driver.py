@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
-from functools import partial
 from typing import ClassVar
 
 import anyio
@@ -338,8 +337,8 @@ class SupervisorDriver:
         if replaced is not None:
             self.runners[name].conclude(replaced.last_error)
         runner.place = self._place
-        runner.call_when_closed(partial(self._child_closed, name, runner))
-        runner.call_to_stop(partial(self._child_unwanted, name, runner))
+        runner.call_when_closed(lambda: self._child_closed(name, runner))
+        runner.call_to_stop(lambda: self._child_unwanted(name, runner))
         self.runners[name] = runner
         self._happened.set()
 

@@ -11,7 +11,6 @@ However the request ends, its charges are settled at once, before any other awai
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from functools import partial
 from time import perf_counter
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -20,9 +19,8 @@ from ..catalog.request_cost import priced
 from ..errors import ConnectTimeoutError, ModelError, ModelStatusError
 from ..kernel.calls import below_place, take_turn_place
 from ..kernel.commit import check_answer
-from ..kernel.environment import Environment, find_environment
+from ..kernel.environment import Environment, ask_source, find_environment, find_policies, in_order
 from ..kernel.fold import AroundRequest, Events, ModelCall, OpenResponse, response_through
-from ..kernel.inspection import ask_source, find_policies, in_order
 from ..kernel.reports import EventArrived, RequestActivity
 from ..observation import NodeWriter, find_node_writer
 from ..ports import ForwardedStream, HasCurrentPrice, Model, ResponseStream, usage_so_far
@@ -170,7 +168,9 @@ class GovernedStream(ForwardedStream):
 
     async def _open(self) -> None:
         try:
-            self._response = response_through(self._policies, self._call, partial(_Sending, self))
+            self._response = response_through(
+                self._policies, self._call, lambda answer: _Sending(self, answer)
+            )
             given = await self._response.__aenter__()
             self._given = None if isinstance(given, _Sending) else given
         except BaseException as error:

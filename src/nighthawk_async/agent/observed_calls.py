@@ -7,7 +7,6 @@ They pass permissions, approvals, hooks, oversight and budgets like all calls, a
 
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager, nullcontext
-from functools import partial
 from typing import TypeAlias
 
 from ..errors import ToolBoundaryError
@@ -63,7 +62,7 @@ class ObservedCall:
         """
         with self._active():
             result = begin(self._call)
-        return partial(self._finish, result)
+        return lambda: self._finish(result)
 
     @contextmanager
     def _active(self) -> Generator[None, None, None]:
@@ -152,11 +151,11 @@ class NativeCalls:
         """Begin a call; see `AgentTask.begin_native_call`."""
         parent, agent = find_node_writer(), self._agent
         if parent is None and agent is None:
-            return partial(self._run, call, execute)
+            return lambda: self._run(call, execute)
 
         activity = None if agent is None else ToolCallActivity(call=call, description="", agent=agent)
         observed = ObservedCall(parent, self._actor, call, activity, "waiting")
-        return observed.begin(lambda each: partial(self._run, each, execute))
+        return observed.begin(lambda each: lambda: self._run(each, execute))
 
     async def _run(self, call: ToolCall, execute: ExecuteCall) -> ToolResult:
         async def run(admitted: ToolCall) -> ToolResult:

@@ -7,7 +7,6 @@ metrics. Errors that concern only the host are no refusals.
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from dataclasses import replace as replace_fields
-from functools import partial
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
 
@@ -364,11 +363,12 @@ class GuardedCalls(Struct, frozen=True, eq=False):
         repetition = self.repeated.begin(call, turn)
         match repetition.action:
             case "proceed":
-                return partial(self._watched, call, repetition, carry_out(call))
+                begun = carry_out(call)
+                return lambda: self._watched(call, repetition, begun)
             case "refuse":
-                return partial(self._refused, call, repetition, refuse)
+                return lambda: self._refused(call, repetition, refuse)
             case "fail":
-                return partial(self._fail, call, repetition)
+                return lambda: self._fail(call, repetition)
 
     async def _watched(self, call: ToolCall, repetition: Repetition, result: _Result) -> ToolResult:
         given = await result()

@@ -14,7 +14,6 @@ import re
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from inspect import Parameter
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -418,7 +417,7 @@ def _begin_freely(
     call: ToolCall, execute: Callable[[ToolCall], Awaitable[ToolResult]]
 ) -> Callable[[], Awaitable[ToolResult]]:
     """Begin a call that nothing checks: the task is not that of a step."""
-    return partial(execute, call)
+    return lambda: execute(call)
 
 
 @quick_init

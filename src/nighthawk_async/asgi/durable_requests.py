@@ -19,7 +19,7 @@ from ..actors import BareTaskGroup
 from ..journal.errors import RunInProgressError, RunPrunedError
 from ..journal_ports import JournalStore, RunJournal
 from ..kernel.environment import get_environment, using_environment
-from ..kernel.run_tasks import keeping_resources
+from ..kernel.run import keeping_resources
 from ..parallel import open_task_root
 from ..parallel.task_current import find_positions
 from .admission import RefusedError

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 import anyio
@@ -198,10 +197,9 @@ class Exchange(Connection):
         durable = self._service.settings.durable
         key = None if durable is None else durable.find_key(self._asgi_scope)
         if durable is None or key is None:
-            return partial(app, self._asgi_scope, self._inbox.receive, self._outbox.send)
+            return lambda: app(self._asgi_scope, self._inbox.receive, self._outbox.send)
         self._asgi_scope = durable.scope_for_app(self._asgi_scope)
-        return partial(
-            durable.serve,
+        return lambda: durable.serve(
             app,
             self._asgi_scope,
             key=key,
@@ -332,17 +330,19 @@ class NighthawkMiddleware:
     ) -> None:
         if max_requests_per_client is not None and client_of is None:
             raise NighthawkError("max_requests_per_client needs client_of, which identifies the client")
-        make_run = partial(
-            run,
-            executor,
-            sync_backend=sync_backend,
-            max_concurrent_steps=max_concurrent_steps,
-            max_depth=max_depth,
-            budget=run_budget,
-            tools=tools,
-            skills=skills,
-            **policies,
-        )
+
+        def make_run() -> Run:
+            return run(
+                executor,
+                sync_backend=sync_backend,
+                max_concurrent_steps=max_concurrent_steps,
+                max_depth=max_depth,
+                budget=run_budget,
+                tools=tools,
+                skills=skills,
+                **policies,
+            )
+
         make_run()  # so that bad arguments raise here
         self._app = app
         settings = Settings(

@@ -8,7 +8,6 @@ other errors go to the server.
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from functools import partial
 
 from anyio.abc import TaskGroup
 
@@ -227,7 +226,7 @@ class SocketConnection(Connection):
     async def _carry_out(self, app: Application) -> None:
         try:
             with self._work.scope:
-                await self._serve(partial(self._call, app))
+                await self._serve(lambda: self._call(app))
         except RefusedError:
             await self._close(_TRY_AGAIN_LATER)
         except Exception as error:

@@ -4,7 +4,6 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from typing import Any, cast
 
 import anyio
@@ -122,7 +121,11 @@ def _subject(model_id: str, settings: Mapping[str, Any]) -> _Subject:
         provider = PROVIDERS[parsed.provider]
         url, _, _ = active_base_url(provider, transport, os.environ)
         headers = active_headers(provider, transport, os.environ)
-        base_url, ask_facts = shown_url(url), partial(ask_server, url, headers, parsed.name)
+        base_url = shown_url(url)
+
+        async def ask_facts() -> ServerFacts:
+            return await ask_server(url, headers, parsed.name)
+
     return _Subject(
         model_id=model_id,
         settings=settings,

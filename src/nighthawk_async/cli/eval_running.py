@@ -9,7 +9,6 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -216,7 +215,10 @@ def _view_of(evaluation: Evaluation, path: Path, ways: EvaluationWays) -> Evalua
 def _evaluate(evaluation: Evaluation, path: Path, view: EvaluationView, ways: EvaluationWays) -> Report:
     interrupts = Interrupts(lambda: typer.echo("ending; Ctrl-C again to end at once", err=True))
     options = {"restrict_keyboard_interrupt_to_checkpoints": True} if ways.backend == "trio" else {}
-    run = partial(evaluation.run, path=path, on_trial=view.ended)
+
+    async def run() -> Report:
+        return await evaluation.run(path=path, on_trial=view.ended)
+
     with interrupts, view.showing():
         report = anyio.run(run, backend=ways.backend.value, backend_options=options)
         interrupts.finish()

@@ -17,7 +17,7 @@ import nighthawk_async as nh
 from ..configuration import StepExecutorConfiguration
 from ..errors import ConfigurationError
 from ..journal import Record, Replay, ReplayEndError
-from ..kernel.inspection import using_policy
+from ..kernel.environment import using_policy
 from ..models import ModelCapabilities
 from ..parallel import is_async_callable
 from ..recording.exchange import RecordedExchange

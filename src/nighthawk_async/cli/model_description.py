@@ -17,13 +17,12 @@ from rich.table import Table
 from ..catalog.coding_agents import CODING_AGENTS
 from ..catalog.local import GGUF_FILE, LOCAL_MODELS, LocalModelFacts
 from ..catalog.models import UNKNOWN_MODEL, ModelFacts, find_model_facts
-from ..catalog.provider_facts import ProviderFacts
-from ..catalog.providers import PROVIDERS, providers_in_words
+from ..catalog.providers import PROVIDERS, ProviderFacts, providers_in_words
 from ..configuration import parse_model_id
 from ..errors import UnknownModelError
-from ..models.current_price import CurrentPrice, library_version
 from ..models.default_credentials import is_available
 from ..models.endpoint import is_loopback, parse_base_url, with_version
+from ..models.pricing import CurrentPrice, library_version
 from ..models.time_limits import TransportSettings, overridden_capabilities
 from ..models.weights import are_weights_whole, weights_path
 from ..suggestions import did_you_mean

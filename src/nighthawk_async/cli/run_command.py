@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from types import TracebackType
 from typing import Annotated, Any, TextIO, cast
 
@@ -177,13 +176,19 @@ class _Call:
         if self.script.function is None:
             run_as_main(self.script)
             return
-        make = partial[nh.executors.StepExecutor](ExecutorOnDemand, self.configuration)
+
+        def make() -> nh.executors.StepExecutor:
+            return ExecutorOnDemand(self.configuration)
+
         take(call_function(self.script, backend=self.backend, executor=make))
 
 
 def _run_watched(call: _Call, tree: TaskTree, display: TreeDisplay | None) -> int:
     live = None if display is None else LiveTree(tree, display)
-    take = partial(_take_result, display)
+
+    def take(result: object) -> None:
+        _take_result(display, result)
+
     status = 1
     with Interrupts(lambda: None if live is None else live.interrupted()) as interrupts:
         if live is not None:

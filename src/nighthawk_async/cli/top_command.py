@@ -1,9 +1,7 @@
 """`nighthawk-async top`: a view of a running service, or of the runs of a store, in the terminal."""
 
 import sys
-from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
-from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated
 
@@ -50,12 +48,17 @@ def top(
     with ExitStack() as resources:
         if journal is not None:
             store = resources.enter_context(open_store(journal))
-            show: Callable[[], Awaitable[None]] = partial(_show_store, store)
+            _check_is_terminal()
+            anyio.run(_show_store, store, backend="asyncio")
         else:
-            show = partial(_show, top_client.checked_url(url or ""), top_client.checked_token(token))
-        if not sys.stdin.isatty() or not sys.stdout.isatty():
-            raise NighthawkError("This needs a terminal.")
-        anyio.run(show, backend="asyncio")
+            checked_url, checked_token = top_client.checked_url(url or ""), top_client.checked_token(token)
+            _check_is_terminal()
+            anyio.run(_show, checked_url, checked_token, backend="asyncio")
+
+
+def _check_is_terminal() -> None:
+    if not sys.stdin.isatty() or not sys.stdout.isatty():
+        raise NighthawkError("This needs a terminal.")
 
 
 async def _show_store(store: JournalStore) -> None:

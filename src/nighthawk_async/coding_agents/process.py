@@ -7,7 +7,6 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from logging import Logger
 from types import TracebackType
 from typing import Self
@@ -247,6 +246,7 @@ class AgentCommand(Struct, frozen=True, kw_only=True):
         Raises:
             CodingAgentMissingError: It cannot be started.
         """
+        secrets = tuple(find_secrets(self.environment))
         try:
             return await LineProcess.start(
                 self.name,
@@ -254,7 +254,7 @@ class AgentCommand(Struct, frozen=True, kw_only=True):
                 environment=self.environment,
                 folder=self.folder,
                 logger=logger,
-                redacted=partial(redact, secrets=(*find_secrets(self.environment),)),
+                redacted=lambda text: redact(text, secrets=secrets),
             )
         except OSError as error:
             where = "" if self.folder is None else f" in {self.folder}"

@@ -9,7 +9,7 @@ from ..lazy_exports import attach_exports
 __getattr__, __dir__, __all__ = attach_exports(
     __name__,
     names={
-        "..types.credentials": ("Credentials", "RefreshableCredentials"),
+        "..types.model": ("Credentials", "RefreshableCredentials"),
         "aws_signatures": ("aws",),
         "azure_tokens": ("azure",),
         "bearer_token": ("Token", "bearer"),

@@ -1,6 +1,6 @@
 """Exports of `nighthawk_async.credentials`. Each name is loaded on first use."""
 
-from ..types.credentials import Credentials, RefreshableCredentials
+from ..types.model import Credentials, RefreshableCredentials
 from .aws_signatures import aws
 from .azure_tokens import azure
 from .bearer_token import Token, bearer

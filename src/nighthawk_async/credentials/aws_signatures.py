@@ -85,7 +85,7 @@ class _Keys:
 
 
 class AwsCredentials(RefreshedCredentials[_Keys]):
-    """Signs requests; implements `types.credentials.RefreshableCredentials`. Made by `aws`.
+    """Signs requests; implements `types.model.RefreshableCredentials`. Made by `aws`.
 
     Args:
         region: The region.

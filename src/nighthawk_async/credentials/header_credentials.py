@@ -57,7 +57,7 @@ class RefreshedCredentials(Generic[Value]):
 
 
 class HeaderCredentials(RefreshedCredentials[Mapping[str, str]]):
-    """Adds headers, names in lower case; implements `types.credentials.RefreshableCredentials`."""
+    """Adds headers, names in lower case; implements `types.model.RefreshableCredentials`."""
 
     async def headers(self, method: str, url: str, body: bytes) -> Mapping[str, str]:
         """Return the headers.

@@ -13,8 +13,7 @@ from types import MappingProxyType
 import msgspec
 from msgspec import Struct
 
-from ..kernel.environment import Environment
-from ..kernel.inspection import begin_policy, find_policies, find_source
+from ..kernel.environment import Environment, begin_policy, find_policies, find_source
 from ..kernel.policy import Policies, Policy, Position
 from ..kernel.run_state import current_depth
 from ..kernel.tools import Tool, ToolScope, ToolSet

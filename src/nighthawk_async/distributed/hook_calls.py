@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import Any, cast
 
 import msgspec
@@ -120,7 +119,7 @@ class _HooksPart(ProgramPart):
         """Call a hook, and return its answer."""
         call = _decode_call(body)
         registration, event = self._registrations[call.number], _event_of(call)
-        answer = await ask_early(event, partial(call_alone, registration, event))
+        answer = await ask_early(event, lambda: call_alone(registration, event))
         if answer is UNSET:
             return encode(_Answer(None))
         return encode(_Answer(dump_part(answer, f"the answer of hook {callable_name(registration[1])}")))

@@ -14,9 +14,9 @@ from ..journal.part_journal import PartJournal
 from ..journal.people import Questions
 from ..journal.store_thread import StoreThread
 from ..journal.values import ValueRules, decode_value, encode_value
+from ..journal_ports import AskedQuestion, GivenVote
 from ..kernel.environment import Environment
 from ..parallel.decided_limits import OuterLimits
-from ..types.asked_questions import AskedQuestion, GivenVote
 from . import journal_messages as messages
 from .journal_messages import (
     TOPIC,

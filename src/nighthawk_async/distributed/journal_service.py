@@ -15,11 +15,10 @@ from ..journal.parts import PartEnd
 from ..journal.recorder import find_recorder
 from ..journal.records import Record
 from ..journal.values import decode_value, encode_value
-from ..journal_ports import GivenAnswers
+from ..journal_ports import AskedQuestion, GivenAnswers
 from ..kernel.environment import Environment
 from ..parallel.decided_limits import note_end, outer_limits, reach_new
 from ..parallel.task_current import find_positions
-from ..types.asked_questions import AskedQuestion
 from . import journal_messages as messages
 from .crossing_errors import decode_error, encode_error
 from .journal_messages import (

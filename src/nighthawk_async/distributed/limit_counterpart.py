@@ -2,7 +2,6 @@
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from functools import partial
 from itertools import count
 
 from ..kernel.environment import Environment
@@ -21,7 +20,7 @@ def enter(
     channel: CallChannel, setup: bytes, environment: Environment | None
 ) -> Generator[Environment | None, None, None]:
     """Have the rate-limited functions of a call on a worker wait in the program."""
-    with LIMIT_FINDER.active(partial(_ProgramLimit, channel)):
+    with LIMIT_FINDER.active(lambda name, limits: _ProgramLimit(channel, name, limits)):
         yield environment
 
 

@@ -7,7 +7,6 @@ What a call names in a run or task group of its own is its own.
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from functools import partial
 from itertools import count
 from typing import Any, NoReturn, TypeVar
 
@@ -129,8 +128,7 @@ class _ProgramNames:
         answer = await ask_for_grant(self._channel, TOPIC, encode(wish), giving_back)
         if not decode_granted(answer):
             return None
-        release = partial(self._channel.tell, TOPIC, giving_back)
-        lock = _ProgramLock(self, scope, kind, key, release)
+        lock = _ProgramLock(self, scope, kind, key, lambda: self._channel.tell(TOPIC, giving_back))
         return Permit(lock, permits=permits, acquired_at=anyio.current_time())
 
     async def send(self, mailbox: str, message: object) -> None:

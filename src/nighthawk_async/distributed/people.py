@@ -14,6 +14,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
+from ..journal_ports import GivenVote
 from ..kernel.commands import await_value
 from ..kernel.environment import Environment
 from ..observation import using_node_writer
@@ -22,7 +23,6 @@ from ..policies.people.default_handler import find_default_handler, using_defaul
 from ..policies.people.errors import AnswerRefusedError
 from ..policies.people.policy import PeoplePolicy
 from ..policies.people.request import ApprovalRequest, HumanHandler, Question
-from ..types.asked_questions import GivenVote
 from ..types.execution import ExecutionRef
 from .crossing_approvals import CrossedApproval, crossed_approval, rebuilt_approval
 from .live_tree import mirrored_node, number_of_node

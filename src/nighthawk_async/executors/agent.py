@@ -212,8 +212,7 @@ class AgentStepExecutor:
             NighthawkError: The current thread is no worker thread of an event loop.
         """
         return run_on_own_loop(
-            partial(
-                self.run_step_async,
+            lambda: self.run_step_async(
                 processed_natural_program=processed_natural_program,
                 step_context=step_context,
                 binding_names=binding_names,
@@ -239,8 +238,9 @@ class AgentStepExecutor:
         seconds = self.configuration.step_timeout_seconds
         if seconds is None:
             return await self._carry_out(processed_natural_program)
-        work = partial(self._carry_out, processed_natural_program)
-        done = await run_within(seconds, work, kind="step_timeout")
+        done = await run_within(
+            seconds, lambda: self._carry_out(processed_natural_program), kind="step_timeout"
+        )
         if done is not None:
             return done[0]
         raise StepLimitError(
@@ -403,29 +403,26 @@ class AgentStepExecutor:
 
 
 def _usage_report(environment: Environment, step: Step, span: Span | None) -> Callable[[str, Usage], None]:
-    return partial(_report_usage, environment, step, span)
+    """Return what counts usage for the run or scope, for the step, and for the span of the agent."""
 
+    def report(model_name: str, usage: Usage) -> None:
+        if span is not None:
+            span.note(UsageReported(usage=usage))
+        environment.usage_meter.add(model_name, usage)
+        step.actor.progress.usage_meter.add(model_name, usage)
 
-def _report_usage(
-    environment: Environment, step: Step, span: Span | None, model_name: str, usage: Usage
-) -> None:
-    """Count usage for the run or scope, for the step, and for the span of the agent."""
-    if span is not None:
-        span.note(UsageReported(usage=usage))
-    environment.usage_meter.add(model_name, usage)
-    step.actor.progress.usage_meter.add(model_name, usage)
+    return report
 
 
 def _begin_counted(step: Step, toolbox: Toolbox, call: ToolCall) -> Callable[[], Awaitable[ToolResult]]:
     """Begin a tool call that counts as in flight until its result is there."""
-    return partial(_finish_counted, step, call, toolbox.begin(call))
+    result = toolbox.begin(call)
 
+    async def finish() -> ToolResult:
+        with step.actor.progress.in_flight(call):
+            return await result()
 
-async def _finish_counted(
-    step: Step, call: ToolCall, result: Callable[[], Awaitable[ToolResult]]
-) -> ToolResult:
-    with step.actor.progress.in_flight(call):
-        return await result()
+    return finish
 
 
 def _begin_native(

@@ -1,12 +1,17 @@
 """Step executors from what a program names: a model id, a configuration, a model object or an executor."""
 
-from typing import TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from ..configuration import StepExecutorConfiguration, parse_model_id
 from ..errors import UnknownModelError
 from ..kernel.context import ConfigurableStepExecutor, StepExecutor, check_executor
-from ..kernel.other_models import executors_for, model_of
+from ..lazy_exports import LazyModule
 from ..ports import Model
+
+if TYPE_CHECKING:
+    from ..kernel import other_models
+else:
+    other_models = LazyModule("nighthawk_async.kernel.other_models")  # few functions have models of their own
 
 ExecutorChoice: TypeAlias = str | StepExecutorConfiguration | Model | StepExecutor
 """A model id, a configuration, a model object or an executor."""
@@ -62,7 +67,9 @@ def chosen_inner_executor(choice: ExecutorChoice, current: StepExecutor) -> Step
         return current
     if isinstance(choice, StepExecutorConfiguration):
         return current.with_configuration(choice)
-    return current if model_of(current) is None else executors_for(current, (choice,))[choice]
+    if other_models.model_of(current) is None:
+        return current
+    return other_models.executors_for(current, (choice,))[choice]
 
 
 class FunctionExecutor:

@@ -1,7 +1,6 @@
 """Drives the model loop over a `Model`."""
 
 from collections.abc import Awaitable, Callable
-from functools import partial
 
 from anyio import CancelScope
 
@@ -71,8 +70,10 @@ class ModelAgent:
                             partial_answer.feed(event)
                         if effect is not None:
                             result = task.begin_tool_call(effect.call)
-                            carry_on = partial(_finish_call, loop, effect.position, result)
-                            task_group.start_soon(carry_on, failures, task_group.cancel_scope)
+                            scope = task_group.cancel_scope
+                            task_group.start_soon(
+                                _finish_call, loop, effect.position, result, failures, scope
+                            )
             except Exception as error:
                 request_error = error if isinstance(error, ModelError) else None
                 failures.append(error)

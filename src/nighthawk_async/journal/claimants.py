@@ -12,8 +12,7 @@ from types import FrameType
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from ..parallel.event_loop import find_task
-from ..parallel.task_current import find_place, find_positions
+from ..parallel.task_current import find_place, find_positions, find_task
 from ..parallel.task_node import UNSTABLE, find_task_place
 from ..values.stable_digest import stable_digest
 from .frames import is_sequential

@@ -4,7 +4,6 @@ import random as random_module
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import TypeVar
 
 import anyio
@@ -13,8 +12,7 @@ from anyio.lowlevel import checkpoint
 from ..errors import NighthawkError
 from ..kernel.calls import new_arguments, take_place
 from ..parallel import AmbiguousPlaceError
-from ..parallel.event_loop import find_task
-from ..parallel.task_current import find_positions
+from ..parallel.task_current import find_positions, find_task
 from .activity import DurableWait
 from .open_lives import check_outside
 from .recorder import RunRecorder, find_recorder
@@ -142,7 +140,7 @@ async def sleep(*, seconds: float = 0.0, minutes: float = 0.0, hours: float = 0.
         return
     left = max(0.0, wakes_at - time.time())
     wait = DurableWait(place=place, ends_at=wakes_at, is_due=None)
-    await recorder.wait_durably(wait, partial(anyio.sleep, left))
+    await recorder.wait_durably(wait, lambda: anyio.sleep(left))
 
 
 def _recorded(frame: str, make: Callable[[], Value]) -> Value:

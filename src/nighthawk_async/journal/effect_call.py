@@ -374,7 +374,7 @@ class EffectCall:
         """The question to a person; None where nobody can be asked, or the caller cannot wait."""
         if not has_person() or not (self._effect.is_async or is_worker_thread()):
             return None
-        return self._ask_person if self._effect.is_async else partial(from_thread.run, self._ask_person)
+        return self._ask_person if self._effect.is_async else lambda: from_thread.run(self._ask_person)
 
     async def _ask_person(self) -> Happened | None:
         key = idempotency_key(self._recorder.run_id, self._place)

@@ -109,7 +109,11 @@ def _decorator(
     durable: bool | None = None,
 ) -> Any:
     if function is None:
-        return partial(_decorator, mode=mode, reconcile=reconcile, durable=durable)
+
+        def decorate(decorated: Callable[..., Any]) -> Any:
+            return _decorator(decorated, mode, reconcile, durable)
+
+        return decorate
     if not callable(function):
         raise TypeError(f"{mode} decorates a function, not {function!r}")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):

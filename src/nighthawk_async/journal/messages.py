@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Hashable
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -84,7 +83,10 @@ async def receive_batch(
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise NighthawkError(f"count must be a whole number of at least 1, not {count!r}")
     _check_seconds("window", window)
-    choose = partial(_first_batch, name, count, window, key)
+
+    def choose(pending: list[Message], now: float) -> Choice:
+        return _first_batch(name, count, window, key, pending, now)
+
     messages = await _receive(
         "receive_batch()", name, timeout, choose, count if key is None else _MOST_MESSAGES
     )
@@ -111,8 +113,11 @@ async def _receive(
         messages = msgspec.msgpack.decode(record.body, type=ReceivedMessages).messages
     else:
         await recorder.begin_new_wait(place)
+        inbox = recorder.inbox
         wait = DurableWait(
-            place=place, ends_at=ends_at, is_due=partial(recorder.inbox.has_news, name, choose, limit)
+            place=place,
+            ends_at=ends_at,
+            is_due=lambda database: inbox.has_news(name, choose, limit, database),
         )
 
         def choose_until(pending: list[Message], now: float) -> Choice:

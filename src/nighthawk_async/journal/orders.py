@@ -20,7 +20,8 @@ import msgspec
 from msgspec import Struct
 
 from ..actors.ordering import DONE, note_orders
-from ..parallel.event_loop import LoopEvent, find_task
+from ..parallel.event_loop import LoopEvent
+from ..parallel.task_current import find_task
 from .claimants import find_claimant
 from .errors import JournalDivergenceError
 from .records import Record, RecordIndex, RecordKind

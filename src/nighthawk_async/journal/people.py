@@ -7,7 +7,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 import anyio
 
 from ..errors import NighthawkError, NoHumanError
-from ..journal_ports import GivenAnswers
+from ..journal_ports import AskedQuestion, GivenAnswers, GivenVote
 from ..kernel.environment import find_journal
 from ..policies.people.ballot import Votes
 from ..policies.people.errors import (
@@ -17,7 +17,6 @@ from ..policies.people.errors import (
     WrongDigestError,
 )
 from ..policies.people.request import ApprovalRequest, Question
-from ..types.asked_questions import AskedQuestion, GivenVote
 from . import question_table, tables
 from .acknowledgement import Acknowledgement
 from .answer_check import find_mismatch

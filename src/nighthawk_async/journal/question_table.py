@@ -14,7 +14,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from ..types.asked_questions import AskedQuestion, GivenVote
+from ..journal_ports import AskedQuestion, GivenVote
 from .blob_table import begin_writing, check_gaps, index_of, load_body, store_body
 from .database import Database
 from .values import ValueRules, decode_value, encode_value

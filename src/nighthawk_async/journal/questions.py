@@ -10,8 +10,7 @@ import msgspec
 from anyio.lowlevel import checkpoint
 from msgspec import Struct
 
-from ..journal_ports import BegunQuestion, GivenAnswers
-from ..types.asked_questions import AskedQuestion
+from ..journal_ports import AskedQuestion, BegunQuestion, GivenAnswers
 from .activity import DurableWait
 from .effect_call import EndedCall, idempotency_key
 from .errors import JournalDivergenceError
@@ -97,7 +96,7 @@ class QuestionRecorder(PartsRecorder):
         is_due = partial(has_news, question_id=asked.id)
         durable = DurableWait(place=place, ends_at=asked.ends_at, is_due=is_due)
         try:
-            result = await self.wait_durably(durable, partial(wait, answers))
+            result = await self.wait_durably(durable, lambda: wait(answers))
         except Exception:
             self.questions.close(asked.id)
             raise

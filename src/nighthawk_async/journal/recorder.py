@@ -13,7 +13,7 @@ import msgspec
 
 from ..causes import with_causes
 from ..kernel.environment import find_journal
-from ..parallel.event_loop import find_task
+from ..parallel.task_current import find_task
 from .acknowledgement import Acknowledgement
 from .activity import Activity, DurableWait, IsDue, ParkableTasks
 from .cleanup import CallsBesideCleanup

@@ -9,8 +9,8 @@ from typing import Self
 
 from ..errors import NighthawkError
 from ..journal_ports import OpenedJournal
+from ..kernel.environment import SourcePolicy, find_source, using_policy
 from ..kernel.fold import Events, ModelCall, OpenRequest
-from ..kernel.inspection import SourcePolicy, find_source, using_policy
 from .active_replay import using_replay
 from .errors import JournalError, ReplayEndError
 from .frames import is_within

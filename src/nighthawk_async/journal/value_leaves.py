@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
-from functools import partial
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, cast
@@ -122,9 +121,9 @@ def _pattern_of(form: Sequence[Any]) -> object:
 
 
 LEAVES: Mapping[type, Leaf] = {
-    datetime: Leaf("datetime", _moment_form, partial(_moment_of, datetime)),
+    datetime: Leaf("datetime", _moment_form, lambda form: _moment_of(datetime, form)),
     date: Leaf("date", date.isoformat, date.fromisoformat),
-    time: Leaf("time", _moment_form, partial(_moment_of, time)),
+    time: Leaf("time", _moment_form, lambda form: _moment_of(time, form)),
     timedelta: Leaf("timedelta", _duration_form, lambda parts: timedelta(*parts)),
     timezone: Leaf("timezone", _timezone_form, _timezone_of),
     TzInfo: Leaf("offset", _offset_form, TzInfo),

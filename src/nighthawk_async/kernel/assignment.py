@@ -30,6 +30,7 @@ from ..values.snapshots import Snapshot
 from ..values.validation import NEW, Declared, ItemsAnnotation, can_validate, validate_value, with_unpacked
 from .context import StepContext, compile_tree, context_of_code, parse_code, with_constant
 from .declared_types import (
+    annotations_of,
     declared_field_type,
     declared_type,
     find_entry,
@@ -214,7 +215,6 @@ class ArgumentCheck:
 
     Args:
         function: The function.
-        annotations: Returns its annotations.
         captured: Values of enclosing variables that Python made no cell for.
     """
 
@@ -222,11 +222,9 @@ class ArgumentCheck:
         self,
         function: FunctionType,
         *,
-        annotations: Callable[[], Mapping[str, object]],
         captured: Mapping[str, object],
     ) -> None:
         self._function = function
-        self._annotations = annotations
         self.captured = captured
         self._types: dict[str, object] = {}
 
@@ -313,8 +311,8 @@ class ArgumentCheck:
         return self._types[parameter]
 
     def _resolved(self, parameter: str) -> object:
-        annotation = self._annotations().get(parameter, object)
         function = self._function
+        annotation = annotations_of(function).get(parameter, object)
         names = {**self.captured, **names_in_scope(function)}
         if isinstance(annotation, ItemsAnnotation):
             item = resolve_references(annotation.resolvable, function.__globals__, names)

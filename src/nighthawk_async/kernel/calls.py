@@ -32,11 +32,12 @@ import types
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from contextvars import Token
-from functools import partial, wraps
+from functools import wraps
 from types import CoroutineType, FunctionType, TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from ..journal_ports import RunJournal, StepInputs
+from ..lazy_exports import LazyModule
 from ..natural.blocks import NaturalBlock, RenderedText
 from ..natural.program import root_name
 from ..natural.transform import parameter_names
@@ -50,10 +51,7 @@ from ..ports import Model
 from ..prompt.objects import readable_fields
 from ..types.model import ModelRequest
 from ..types.unset import UNSET, unset
-from ..values.canonical_containers import AddressedText
-from ..values.canonical_writing import LEAVES, class_attribute
 from ..values.snapshots import held_attributes
-from ..values.stable_digest import VERSION, coarse_digest
 from ..values.validation import Declared, Origin
 from .assignment import ArgumentCheck
 from .commands import is_awaitable
@@ -63,7 +61,12 @@ from .environment import ENVIRONMENT, Environment, find_journal
 from .policy import Policy
 
 if TYPE_CHECKING:
+    from ..values import canonical_containers, canonical_writing, stable_digest
     from .around_calls import AroundCall, MakeAround
+else:  # runs without a journal digest nothing
+    canonical_containers = LazyModule("nighthawk_async.values.canonical_containers")
+    canonical_writing = LazyModule("nighthawk_async.values.canonical_writing")
+    stable_digest = LazyModule("nighthawk_async.values.stable_digest")
 
 _CHOSEN = 0
 """The number of the blocks that are chosen at run time."""
@@ -112,7 +115,7 @@ def inputs_of(
 
 def unnamed_digests(values: Mapping[str, object]) -> dict[str, str]:
     """The digests of values that nobody names; see `coarse_digest`."""
-    return {name: coarse_digest(value) for name, value in values.items()}
+    return {name: stable_digest.coarse_digest(value) for name, value in values.items()}
 
 
 def _text_of(block: NaturalBlock, literal: str | None) -> dict[str, object]:
@@ -135,7 +138,9 @@ _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+(?=[>, )]|$)")
 
 def _without_addresses(text: str) -> str:
     """A text without the addresses in memory that `repr` writes: each life has others."""
-    return AddressedText(_ADDRESS.sub(" at 0x", text)) if _ADDRESS.search(text) else text
+    if not _ADDRESS.search(text):
+        return text
+    return canonical_containers.AddressedText(_ADDRESS.sub(" at 0x", text))
 
 
 def _value_at(path: str, values: Mapping[str, object]) -> object:
@@ -156,8 +161,8 @@ def _field(value: object, name: str) -> tuple[object] | None:
         content = vars(value)
         return (content[name],) if name in content else None
     if issubclass(type(value), type):
-        found = class_attribute(cast("type", value), name)
-        return (found,) if type(found) in LEAVES and found is not None else None
+        found = canonical_writing.class_attribute(cast("type", value), name)
+        return (found,) if type(found) in canonical_writing.LEAVES and found is not None else None
     fields = readable_fields(value)
     return (fields[name],) if name in fields else None
 
@@ -183,7 +188,7 @@ def below_place(place: str) -> using_positions:
 def identity_version() -> int:
     """The version of the digests in the places of the active run; the latest one without a journal."""
     journal = find_journal()
-    return VERSION if journal is None else journal.identity_version
+    return stable_digest.VERSION if journal is None else journal.identity_version
 
 
 def placed_owner(owner: object) -> object:
@@ -680,10 +685,9 @@ class _ObservedCall(_CallScope):
         super().__init__(return_check)
         self._outputs: Mapping[str, object] | None = None
         self.around = entry.around(self, arguments)
-        inputs = partial(entry.inputs, arguments)
-        self._observed = observed("function", entry.name, source=entry.source, inputs=inputs)
-        place_inputs = partial(entry.place_inputs, arguments)
-        self._place = using_function_place(entry.name.rpartition(".")[2], place_inputs)
+        name, source = entry.name, entry.source
+        self._observed = observed("function", name, source=source, inputs=lambda: entry.inputs(arguments))
+        self._place = using_function_place(name.rpartition(".")[2], lambda: entry.place_inputs(arguments))
 
     def __enter__(self) -> "_ObservedCall":
         self._node = self._observed.__enter__()

@@ -17,7 +17,6 @@ import types
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from functools import partial
 from types import CoroutineType, GeneratorType
 from typing import Any, ClassVar, Generic, Literal, ParamSpec, Protocol, TypeAlias, TypeGuard, TypeVar, cast
 
@@ -351,14 +350,16 @@ class Evaluate(Struct, frozen=True, kw_only=True):
             ToolEvaluationError: The text is not an expression, or it raised; the error names what it
                 bound before.
         """
-        describe = describe_error
-        if _BINDING in self.expression:
-            before = dict(state.context.step_locals)
-            describe = partial(_describe_partly_done, describe_error, before, state)
-            value = self.evaluate(state, describe)
-            state.context.note_bound(_changed_names(before, state.context.step_locals), before)
-            return value
-        return self.evaluate(state, describe)
+        if _BINDING not in self.expression:
+            return self.evaluate(state, describe_error)
+        before = dict(state.context.step_locals)
+
+        def describe(error: BaseException) -> str:
+            return _describe_partly_done(describe_error(error), before, state)
+
+        value = self.evaluate(state, describe)
+        state.context.note_bound(_changed_names(before, state.context.step_locals), before)
+        return value
 
     def evaluate(self, state: StepState, describe: Callable[[BaseException], str]) -> object:
         """Evaluate; raises the same errors as `execute`.
@@ -413,15 +414,15 @@ class Assign(Struct, frozen=True, kw_only=True):
         names = state.context.step_locals
         declared = declared_type(self.expression, state.context)
         before = {name: names.get(name, _MISSING) for name in self._bound_names()}
-        undo = partial(_restore, names, before)
-        with _undoing(undo):
+        undo = _undoing(names, before)
+        with undo:
             value = Evaluate(expression=self.expression).evaluate(state, describe_error)
-        store = partial(self._store, undo, declared)
-        return replace(value.then(store), undo=undo) if type(value) is Awaited else store(state, value)
 
-    def _store(self, undo: Callable[[], None], declared: Declared, state: StepState, value: object) -> object:
-        with _undoing(undo):
-            return self._assign(state, value, declared)
+        def store(state: StepState, value: object) -> object:
+            with undo:
+                return self._assign(state, value, declared)
+
+        return replace(value.then(store), undo=undo) if type(value) is Awaited else store(state, value)
 
     def _assign(self, state: StepState, value: object, declared: Declared = NEW) -> object:
         if state.call_guard is not None and self.target.fields:
@@ -495,7 +496,8 @@ class Execute(Struct, frozen=True, kw_only=True):
             raise ToolEvaluationError(f"{what}: {describe_error(error)}").without_content(what) from error
         before = dict(state.context.step_locals)
 
-        describe = partial(_describe_partly_done, partial(self._describe, filename=filename), before, state)
+        def describe(error: BaseException) -> str:
+            return _describe_partly_done(self._describe(error, filename=filename), before, state)
 
         def changed_names(state: StepState, _: object) -> object:
             context = state.context
@@ -598,43 +600,37 @@ def _changed_names(before: Mapping[str, object], after: Mapping[str, object]) ->
 
 
 class _undoing:  # noqa: N801  (a context manager that reads as a function at its call)
-    """Call `undo` if the block raises. No generator, because each assignment enters two."""
+    """Give names their values back if the block raises, or when called. Each assignment enters it twice."""
 
-    __slots__ = ("_undo",)
+    __slots__ = ("_before", "_names")
 
-    def __init__(self, undo: Callable[[], None]) -> None:
-        self._undo = undo
+    def __init__(self, names: dict[str, object], before: Mapping[str, object]) -> None:
+        self._names = names
+        self._before = before
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
         if exc is not None:
-            self._undo()
+            self()
+
+    def __call__(self) -> None:
+        for name, value in self._before.items():
+            if value is _MISSING:
+                self._names.pop(name, None)
+            else:
+                self._names[name] = value
 
 
-def _restore(names: dict[str, object], before: Mapping[str, object]) -> None:
-    for name, value in before.items():
-        if value is _MISSING:
-            names.pop(name, None)
-        else:
-            names[name] = value
-
-
-def _describe_partly_done(
-    describe: Callable[[BaseException], str],
-    before: Mapping[str, object],
-    state: StepState,
-    error: BaseException,
-) -> str:
-    """Describe an error and the names bound before it, which stay bound."""
+def _describe_partly_done(text: str, before: Mapping[str, object], state: StepState) -> str:
+    """Describe an error, given in words, and the names bound before it, which stay bound."""
     changed = _changed_names(before, state.context.step_locals)
     if not changed:
-        return describe(error)
+        return text
     names = ", ".join(changed[:_QUOTED_NAMES])
     if len(changed) > _QUOTED_NAMES:
         names += f" and {len(changed) - _QUOTED_NAMES} more"
-    text = describe(error)
     if len(text) > _QUOTED_ERROR_CHARACTERS:
         text = f"{text[:_QUOTED_ERROR_CHARACTERS]}…"
     return f"{text}; changed before the error, and not undone: {names}"

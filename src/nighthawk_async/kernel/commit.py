@@ -11,7 +11,6 @@ commit; those inside of it are then asked about the change, and the expression i
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias, TypeVar, cast
 
 from msgspec.structs import replace as replace_fields
@@ -169,7 +168,7 @@ async def decided(
         proceed: Gives the value.
         ask: Asks for the decision.
     """
-    answer = await ask_early(commit, partial(ask, commit))
+    answer = await ask_early(commit, lambda: ask(commit))
     if not isinstance(answer, Unset):
         return answer
     await proceed.value()

@@ -23,6 +23,7 @@ from typing import (
     Any,
     ClassVar,
     Final,
+    Literal,
     NamedTuple,
     Never,
     NoReturn,
@@ -38,7 +39,7 @@ from pydantic import BaseModel
 
 from ..errors import AnnotationError, ExecutionError, ToolValidationError
 from ..natural.tree import CLOSURE_NAMES
-from ..signatures import HOW_NAMES_ARE_FOUND, names_in_scope, resolve_references
+from ..signatures import HOW_NAMES_ARE_FOUND, names_in_scope, read_annotations, resolve_references
 from ..types.unset import UNSET
 from ..values.error_text import describe_error
 from ..values.validation import (
@@ -251,6 +252,27 @@ def validated_return(value: object, annotation: object, *, origin: Origin = "new
     return validate_value(value, annotation, subject=_SUBJECT, origin=origin)
 
 
+_VARIADIC_KINDS: tuple[tuple[int, Literal["positional", "keyword"]], ...] = (
+    (inspect.CO_VARARGS, "positional"),
+    (inspect.CO_VARKEYWORDS, "keyword"),
+)
+
+
+def annotations_of(function: FunctionType) -> Mapping[str, object]:
+    """Return the annotations of a function; those of `*args` and `**kwargs` are marked as those of items."""
+    annotations: dict[str, object] = read_annotations(function)
+    code = function.__code__
+    position = code.co_argcount + code.co_kwonlyargcount
+    for flag, kind in _VARIADIC_KINDS:
+        if not code.co_flags & flag:
+            continue
+        name = code.co_varnames[position]
+        position += 1
+        if name in annotations:
+            annotations[name] = ItemsAnnotation(annotation=annotations[name], kind=kind)
+    return annotations
+
+
 class ReturnCheck:
     """Validates the values that the Python code of one function returns.
 
@@ -258,7 +280,6 @@ class ReturnCheck:
 
     Args:
         function: The function.
-        annotations: Returns its annotations.
         captured: Values of enclosing variables that Python made no cell for.
         is_generator: Whether it is a generator.
     """
@@ -267,12 +288,10 @@ class ReturnCheck:
         self,
         function: FunctionType,
         *,
-        annotations: Callable[[], Mapping[str, object]],
         captured: Mapping[str, object],
         is_generator: bool,
     ) -> None:
         self._function = function
-        self._annotations = annotations
         self._captured = captured
         self._is_generator = is_generator
         self._annotation: object = UNSET
@@ -296,7 +315,7 @@ class ReturnCheck:
     def _resolved(self) -> object:
         function = self._function
         names = {**self._captured, **names_in_scope(function)}
-        annotation = self._annotations().get("return", object)
+        annotation = annotations_of(function).get("return", object)
         resolved = with_unpacked(resolve_references(annotation, function.__globals__, names))
         return returned_type(resolved, is_generator=self._is_generator)
 

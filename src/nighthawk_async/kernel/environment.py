@@ -1,9 +1,16 @@
-"""The environment of a step: one frozen value in one context variable; resources; the synchronous bridge."""
+"""The environment of a step: one frozen value in one context variable; resources; the synchronous bridge.
+
+At the end: policies around model requests that are active in a context, in runs and outside of them. The
+policies of a run end with it, and a nested run has its own. These ones hold for all requests of a `with`
+statement: in threads, in nested runs, and where there is no run. Of several at one position, the innermost
+one counts. The one that is nearest to the model is a `SourcePolicy`: what it gives has the place of the
+model's own response, for the journal, for charges and for traces.
+"""
 
 import logging
 import sys
 import warnings
-from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable, Mapping
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
@@ -12,9 +19,8 @@ from contextlib import (
 )
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import partial
 from operator import attrgetter
-from types import FrameType, MappingProxyType, TracebackType
+from types import FrameType, MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, TypeVarTuple, cast, overload
 
 from anyio import from_thread
@@ -22,27 +28,33 @@ from anyio import from_thread
 from ..actors.ordering import Orders
 from ..errors import NighthawkError
 from ..journal_ports import RunJournal
+from ..lazy_exports import LazyModule
 from ..natural.tree import CLOSURE_NAMES
 from ..parallel import under_thread_deadlines
 from ..parallel.errors import ResourceOwnerError
 from ..parallel.event_loop import is_loop_thread, is_worker_thread
-from ..parallel.resource_keeper import ResourceKeeper
-from ..parallel.resources import AsyncClosable, Closable, use_resource
 from ..parallel.task_current import change_place, find_node
-from ..parallel.task_node import TaskNode
+from ..parallel.task_node import ResourceKeeper, TaskNode
+from ..ports import Model
 from ..tracing import Tracing
 from ..types.execution import OUTSIDE_RUNS, ExecutionRef
+from ..types.model import ModelRequest
 from ..types.quick_init import quick_init
 from .actor import StepActor
 from .context import StepContext, StepExecutor
-from .policy import NO_POLICIES, Policies
-from .run_state import DEFAULT_MAX_DEPTH, RunResources, RunState, portal_depth
+from .features import Feature
+from .fold import Events, ModelCall, OpenRequest, OpenResponse
+from .policy import NO_POLICIES, Policies, Policy, Position
+from .run_state import DEFAULT_MAX_DEPTH, RunState, portal_depth
 from .step import Step
 from .tools import GLOBAL_TOOLS, ToolScope
 from .usage_meter import UsageMeter
 
 if TYPE_CHECKING:
+    from ..parallel import resources
     from .function_calls import FunctionCall
+else:
+    resources = LazyModule("nighthawk_async.parallel.resources")  # few programs keep some
 
 
 @quick_init
@@ -293,7 +305,7 @@ def run_from_sync(function: Callable[[*Arguments], Coroutine[Any, Any, Result]],
             )
     elif is_worker_thread():
         return from_thread.run(_within_deadlines(function), *args)
-    return run_state.portals.call(_within_deadlines(partial(_run_on_portal, function)), *args)
+    return run_state.portals.call(_within_deadlines(_run_on_portal), function, *args)
 
 
 def _stacklevel_of_call() -> int:
@@ -386,38 +398,11 @@ def shared_in_run(
         opener: Returns the context manager to enter if the resource is not open yet.
     """
     environment = find_environment()
-    resources = None if environment is None else environment.run_state.current_resources()
-    return opener() if resources is None else _Shared(resources, key, opener)
+    of_loop = None if environment is None else environment.run_state.current_resources()
+    return opener() if of_loop is None else of_loop.shared(key, opener)
 
 
-class _Shared(AbstractAsyncContextManager[Resource]):
-    """A resource of a run, which the run closes. Every request uses two, so this is no generator."""
-
-    __slots__ = ("_key", "_opener", "_resources")
-
-    def __init__(
-        self,
-        resources: RunResources,
-        key: Hashable,
-        opener: Callable[[], AbstractAsyncContextManager[Resource]],
-    ) -> None:
-        self._resources = resources
-        self._key = key
-        self._opener = opener
-
-    async def __aenter__(self) -> Resource:
-        return await self._resources.use(self._key, self._opener)
-
-    async def __aexit__(
-        self,
-        exception_type: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        pass
-
-
-Closing = TypeVar("Closing", bound=AsyncClosable | Closable)
+Closing = TypeVar("Closing", bound="resources.AsyncClosable | resources.Closable")
 
 ResourceOwner: TypeAlias = Literal["step", "task", "parent", "run"]
 """The owner of a resource: the current step, the current task, the task above it, or the run."""
@@ -480,7 +465,7 @@ async def resource(name: str, opener: Callable[[], Any], *, owner: ResourceOwner
             f"not open_shell(), not {opener!r}"
         )
     keeper = _checked(_find_keeper(get_environment(), owner), name, owner)
-    return await use_resource(keeper, name, name, opener)
+    return await resources.use_resource(keeper, name, name, opener)
 
 
 def find_task_keeper() -> ResourceKeeper | None:
@@ -531,3 +516,139 @@ def _checked(keeper: ResourceKeeper | None, name: str, owner: ResourceOwner) -> 
             "let the step own it, or make the synchronous function `async def`"
         )
     return keeper
+
+
+class SourcePolicy(Policy):
+    """Gives responses in place of every model, or asks the model and observes: a recorder, a replay.
+
+    Its `around_request` raises `InterceptionError` where there is none.
+    """
+
+    position = Position.MODEL
+
+    @property
+    def is_offline(self) -> bool:
+        """Whether it never asks a model, so that no endpoint, key or embedded model is needed."""
+        return False
+
+
+_around_requests = Feature[tuple[Policy, ...]](())
+_sources_everywhere: list[SourcePolicy] = []
+
+
+def begin_policy(policy: Policy) -> None:
+    """Activate a policy around the requests of the caller until `end_policy`; in many tasks, if need be."""
+    _around_requests.set((*_around_requests.get(), policy))
+
+
+def end_policy(policy: Policy) -> None:
+    """End the innermost activation of a policy; without effect where it is not active."""
+    active = _around_requests.get()
+    for index in reversed(range(len(active))):
+        if active[index] is policy:
+            _around_requests.set((*active[:index], *active[index + 1 :]))
+            return
+
+
+class using_policy:  # noqa: N801  (a context manager that reads as a function at its call)
+    """Activate a policy around the requests of the `with` statement."""
+
+    __slots__ = ("_policy",)
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+
+    def __enter__(self) -> None:
+        begin_policy(self._policy)
+
+    def __exit__(self, *exc_details: object) -> None:
+        end_policy(self._policy)
+
+
+class using_source_everywhere:  # noqa: N801
+    """Activate a source for the whole program, wherever the context has none of its own.
+
+    For test fixtures: a test may run in a context that was made before its fixtures ran.
+    """
+
+    __slots__ = ("_policy",)
+
+    def __init__(self, policy: SourcePolicy) -> None:
+        self._policy = policy
+
+    def __enter__(self) -> None:
+        _sources_everywhere.append(self._policy)
+
+    def __exit__(self, *exc_details: object) -> None:
+        _sources_everywhere.remove(self._policy)
+
+
+def find_policies() -> tuple[Policy, ...]:
+    """Return the active ones but the source, one for each position."""
+    active = _around_requests.get()
+    if not active:
+        return ()
+    return tuple({each.position: each for each in active if not isinstance(each, SourcePolicy)}.values())
+
+
+def find_source() -> SourcePolicy | None:
+    """Return the active source; None where models give the responses."""
+    for policy in reversed(_around_requests.get()):
+        if isinstance(policy, SourcePolicy):
+            return policy
+    return _sources_everywhere[-1] if _sources_everywhere else None
+
+
+def needs_endpoint() -> bool:
+    """Whether requests reach their model, so that it needs its key or its weights."""
+    source = find_source()
+    return source is None or not source.is_offline
+
+
+def in_order(policies: Iterable[Policy]) -> tuple[Policy, ...]:
+    """Return policies in the order of their positions."""
+    return tuple(sorted(policies, key=_position_of))
+
+
+def _position_of(policy: Policy) -> int:
+    return policy.position
+
+
+def ask_source(
+    environment: Environment | None,
+    model: Model,
+    request: ModelRequest,
+    place: str | None,
+    answer: OpenResponse | None = None,
+) -> Events:
+    """Return the response of the journal, of a policy, of the active source or of the model.
+
+    Args:
+        environment: The environment of the caller; None outside every run.
+        model: The model to ask.
+        request: The request.
+        place: Its place in a run with a journal; None without one.
+        answer: Opens a response that a policy gives in place of the model's; None for none.
+
+    Raises:
+        InterceptionError: The source has no answer.
+        ConfigurationError: The request asks for what the model lacks.
+        ModelError: The request failed.
+    """
+
+    def ask(asked: Model = model) -> Events:
+        if answer is not None and asked is model:
+            return answer()
+        source = find_source()
+        return asked.stream(request) if source is None else _response_of(source, ModelCall(asked, request))
+
+    if environment is None or environment.journal is None or place is None:
+        return ask()
+    return environment.journal.respond(place, model.name, ask)
+
+
+def _response_of(source: SourcePolicy, call: ModelCall) -> Events:
+    def send(answer: OpenResponse | None) -> Events:
+        return call.model.stream(call.request) if answer is None else answer()
+
+    return source.around_request(call, OpenRequest((), call, send, 0))

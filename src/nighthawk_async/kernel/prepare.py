@@ -1,7 +1,6 @@
 """Preparation of a step from a block and its Python variables (specification 7, 8.1)."""
 
 import builtins
-import os
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple, Optional, cast
@@ -58,6 +57,7 @@ class CalledBlock(NamedTuple):
         literal: The rendered literal of an f-string block; None for a plain literal.
         caller: The execution in which it is called; None for none.
         depth: The number of steps that it is nested in.
+        step_id: The step id.
     """
 
     block: NaturalBlock
@@ -66,27 +66,12 @@ class CalledBlock(NamedTuple):
     literal: str | None
     caller: Execution | None
     depth: int
-
-    @property
-    def step_id(self) -> str:
-        """The step id."""
-        return step_id_of(self.block)
+    step_id: str
 
 
 def step_id_of(block: NaturalBlock) -> str:
     """The step id of a block, `python_module:line` (specification 10.1)."""
     return f"{block.module}:{block.line}"
-
-
-def identity_of(outer: Environment, called: CalledBlock) -> ExecutionRef:
-    """The identity of a new step in an environment."""
-    return ExecutionRef(
-        run_id=outer.execution_ref.run_id,
-        scope_id=outer.execution_ref.scope_id,
-        step_id=called.step_id,
-        execution_id=os.urandom(16).hex(),
-        parent_execution_id=None if called.caller is None else called.caller.id,
-    )
 
 
 def make_step(outer: Environment, execution_ref: ExecutionRef, called: CalledBlock) -> Step:

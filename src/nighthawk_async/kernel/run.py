@@ -1,4 +1,7 @@
-"""A run: the scope in which an executor executes steps (specification 10)."""
+"""A run: the scope in which an executor executes steps (specification 10).
+
+At the end: what runs add to tasks, mailboxes and progress reports, which do not know of runs.
+"""
 
 import uuid
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
@@ -13,35 +16,50 @@ from contextlib import (
 from contextvars import Context, ContextVar, copy_context
 from dataclasses import replace
 from types import MappingProxyType, TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
 
-from ..actors import BareTaskGroup
+from ..actors import BareTaskGroup, open_namespace
+from ..actors.ordering import install_orders
 from ..errors import NighthawkError
 from ..executions import find_execution
 from ..journal_ports import RunJournal, RunOpener
+from ..lazy_exports import LazyModule
 from ..observation import observed
-from ..parallel.task_current import find_place, find_positions, open_task_of
+from ..parallel import TaskHooks, install_task_hooks, open_task_root
+from ..parallel.task_current import find_node, find_place, find_positions, find_task, open_task_of
+from ..parallel.task_node import ArgumentDigest, ResourceKeeper
 from ..tracing import traced
 from ..types.execution import ExecutionRef
+from ..types.usage import Usage
 from .calls import fold_frames, folding_frames
 from .context import StepExecutor, check_executor
 from .environment import (
     Environment,
     current_tool_scope,
     find_environment,
+    find_journal,
+    find_orders,
     mark_log_records,
     using_environment,
 )
 from .policy import Policies, enter_scope, enter_scope_async
 from .reports import KernelActivity, identity_attributes
 from .run_state import RunState, Server, SyncBackend, inner_max_depth
-from .run_tasks import keeping_resources, open_run_scope
 from .tools import ToolScope, ToolSet
 from .usage_meter import UsageMeter
+
+if TYPE_CHECKING:
+    from ..actors import mailbox
+    from ..values import stable_digest
+else:
+    mailbox = LazyModule("nighthawk_async.actors.mailbox")  # a task makes its own on first use
+    stable_digest = LazyModule(
+        "nighthawk_async.values.stable_digest"
+    )  # runs without a journal digest nothing
 
 
 class ChangedContext:
@@ -306,3 +324,61 @@ class Run:
 def _find_execution_id() -> str | None:
     execution = find_execution()
     return None if execution is None else execution.id
+
+
+@contextmanager
+def open_run_scope() -> Generator[None, None, None]:
+    """Make the block a task of its own, and a scope for the names of mailboxes."""
+    with open_task_root("run"), open_namespace("run"):
+        yield
+
+
+@asynccontextmanager
+async def keeping_resources() -> AsyncGenerator[None, None]:
+    """Let the task that the block is, a run for example, keep resources; they are closed at its end."""
+    node = find_node()
+    async with BareTaskGroup() as task_group, ResourceKeeper("task", node.id, task_group) as node.keeper:
+        yield
+
+
+def _find_usage() -> Usage | None:
+    """Return the usage so far of the caller's innermost run or scope; None outside every run."""
+    environment = find_environment()
+    return None if environment is None else environment.usage_meter.usage
+
+
+def _find_execution() -> ExecutionRef | None:
+    environment = find_environment()
+    return None if environment is None else environment.execution_ref
+
+
+def _find_owner() -> object | None:
+    """Return the task of the caller where the run has a journal."""
+    environment = find_environment()  # not `find_journal`: many times in each step
+    return None if environment is None or environment.journal is None else find_task()
+
+
+def _digest_arguments(value: object) -> ArgumentDigest:
+    """Return the digest of arguments by the rule of the active run."""
+    journal = find_journal()
+    if journal is None or journal.identity_version > 1:
+        return stable_digest.argument_digest(value)
+    return ArgumentDigest(stable_digest.digest_of_version_1(value), (value,))
+
+
+def _make_mailbox(task_id: str) -> "mailbox.Mailbox[Any]":
+    return mailbox.in_order_of(mailbox.Mailbox(name=task_id), f"mailbox of {task_id}")
+
+
+install_orders(find_orders)
+install_task_hooks(
+    TaskHooks(
+        make_mailbox=_make_mailbox,
+        open_scope=lambda: open_namespace("task_group"),
+        find_execution=_find_execution,
+        find_usage=_find_usage,
+        find_owner=_find_owner,
+        digest=_digest_arguments,
+        find_decisions=find_journal,
+    )
+)

@@ -26,8 +26,8 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from contextvars import Context, copy_context
 from copy import copy
-from functools import partial
 from threading import get_ident
+from types import TracebackType
 from typing import Any, Generic, Literal, Protocol, TypeVar, TypeVarTuple, cast
 
 import anyio
@@ -40,9 +40,8 @@ from ..errors import NestedStepLimitError, NighthawkError
 from ..executions import depth_below, find_execution
 from ..parallel.event_loop import is_loop_thread
 from ..parallel.fair_queue import FairQueue, wake
-from ..parallel.resource_keeper import ResourceKeeper
 from ..parallel.task_current import change_place, find_node
-from ..parallel.task_node import TaskNode
+from ..parallel.task_node import ResourceKeeper, TaskNode
 from ..threads import wait_interruptibly
 from .features import Feature
 
@@ -227,9 +226,8 @@ class _Portal:
         """Start a task with the current context variables."""
         try:
             if is_loop_thread():
-                start = partial(self._portal.start_task_soon, function, *args)
                 with _helper_thread() as helper:
-                    helper.submit(copy_context().run, start).result()
+                    helper.submit(copy_context().run, self._portal.start_task_soon, function, *args).result()
             else:  # a helper thread would cost more than many steps do
                 self._portal.start_task_soon(function, *args)
         except RuntimeError as error:  # the pool and its portal were closed meanwhile
@@ -266,7 +264,7 @@ class _Call(Generic[Result]):
     def abandon(self, token: EventLoopToken) -> None:
         """Cancel the function, if it has begun, and wait until it has ended; otherwise never let it begin."""
         with _helper_thread() as helper, suppress(RunFinishedError):
-            helper.submit(partial(from_thread.run_sync, self._cancel, token=token)).result()
+            helper.submit(from_thread.run_sync, self._cancel, token=token).result()
             wait([self.answer])
 
     def _cancel(self) -> None:
@@ -297,8 +295,8 @@ def _helper_thread() -> ThreadPoolExecutor:
 
 DEFAULT_MAX_DEPTH = 16
 
-_STRETCH = 16
-"""The greatest number of levels that share a task, if only Python code is between them."""
+STRETCH = 16
+"""The greatest number of levels that share a task, if only Python code is between them; see `in_own_task`."""
 
 
 def current_depth() -> int:
@@ -337,15 +335,6 @@ def too_deep(depth: int, max_depth: int, *, step_id: str) -> NestedStepLimitErro
         f"step {step_id}: not begun, because it would be number {depth + 1} of steps within steps, and "
         f"max_depth allows {max_depth}; do without it, or give the run a higher max_depth"
     )
-
-
-def begins_stretch(depth: int) -> bool:
-    """Whether a step begins a stretch of levels, and so needs a task of its own; see `in_own_task`.
-
-    Args:
-        depth: The number of steps that it is nested in.
-    """
-    return depth > 0 and depth % _STRETCH == 0
 
 
 async def in_own_task(work: Callable[[], Awaitable[Result]]) -> Result:
@@ -462,11 +451,44 @@ class RunResources:
                 self._opened[key] = await self._stack.enter_async_context(opener())
             return cast("Resource", self._opened[key])
 
+    def shared(
+        self, key: Hashable, opener: Callable[[], AbstractAsyncContextManager[Resource]]
+    ) -> AbstractAsyncContextManager[Resource]:
+        """The resource of a key for a `with` statement, which does not close it; see `use`."""
+        return _Shared(self, key, opener)
+
     async def aclose(self) -> None:
         """Close every resource; shielded from cancellation, for 10 seconds at most."""
         self._opened.clear()
         with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
             await self._stack.aclose()
+
+
+class _Shared(AbstractAsyncContextManager[Resource]):
+    """A resource of a run, which the run closes. Every request uses two, so this is no generator."""
+
+    __slots__ = ("_key", "_opener", "_resources")
+
+    def __init__(
+        self,
+        resources: RunResources,
+        key: Hashable,
+        opener: Callable[[], AbstractAsyncContextManager[Resource]],
+    ) -> None:
+        self._resources = resources
+        self._key = key
+        self._opener = opener
+
+    async def __aenter__(self) -> Resource:
+        return await self._resources.use(self._key, self._opener)
+
+    async def __aexit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        pass
 
 
 class Server(Protocol):

@@ -7,9 +7,9 @@ The generated code of the natural function commits the result. Until then no Pyt
 variable has changed. If a policy retries, all of this is one attempt of several.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
-from functools import partial
 from typing import cast
 
 from anyio.abc import TaskGroup
@@ -21,6 +21,7 @@ from ..journal_ports import RunJournal
 from ..natural.blocks import NaturalBlock
 from ..threads import call_in_thread
 from ..tracing import find_tracing, traced
+from ..types.execution import ExecutionRef
 from ..types.outcomes import StepOutcome
 from .calls import (
     below_place,
@@ -42,9 +43,9 @@ from .environment import (
     using_environment,
 )
 from .fold import Answer, StepEnd, StepFold
-from .prepare import CalledBlock, NaturalSite, identity_of, make_step, step_id_of
+from .prepare import CalledBlock, NaturalSite, make_step, step_id_of
 from .reports import KernelActivity, ObservedStep
-from .run_state import begins_stretch, in_own_task, too_deep
+from .run_state import STRETCH, in_own_task, too_deep
 from .step import SteerableStep, Step, StepAttempt, admitted
 from .usage_meter import LastStep
 
@@ -94,13 +95,36 @@ async def run_step(
     """
     caller = find_execution()
     depth = depth_below(caller)
-    with last or LastStep(step_id_of(block)) as last:
+    step_id = step_id_of(block)
+    with last or LastStep(step_id) as last:
         outer = get_environment()
         if outer.journal is not None and not place:
             place = take_step_place(block, python_locals, literal)
-        called = CalledBlock(block, site, python_locals, literal, caller, depth)
+        called = CalledBlock(block, site, python_locals, literal, caller, depth, step_id)
         execution = _BlockExecution(outer, called, place, last)
-        return await in_own_task(execution.run) if begins_stretch(depth) else await execution.run()
+        begins_stretch = depth > 0 and depth % STRETCH == 0
+        return await in_own_task(execution.run) if begins_stretch else await execution.run()
+
+
+class BlockRunner:
+    """Runs the blocks of one function; the generated code names each by its index.
+
+    Args:
+        blocks: The blocks.
+        site: Their site at run time.
+        run: `run_step`, `run_step_from_sync`, or one of them in a scope.
+    """
+
+    __slots__ = ("_blocks", "_run", "_site")
+
+    def __init__(self, blocks: Sequence[NaturalBlock], site: NaturalSite, run: Callable[..., object]) -> None:
+        self._blocks = blocks
+        self._site = site
+        self._run = run
+
+    def __call__(self, index: int, python_locals: Mapping[str, object], literal: str | None) -> object:
+        """Run a block, or return the coroutine that does."""
+        return self._run(self._blocks[index], self._site, python_locals, literal)
 
 
 class _BlockExecution:
@@ -129,7 +153,7 @@ class _BlockExecution:
         """Execute it once; an attempt, one of several, may have an environment of its own."""
         outer = self._outer if attempt is None else get_environment()
         called, number = self._called, None if attempt is None else attempt.number
-        execution_ref = identity_of(outer, called)
+        execution_ref = _identity_of(outer, called)
         tracing = find_tracing()
         activity = KernelActivity(name="step", execution_ref=execution_ref, attempt=number)
         with (
@@ -298,8 +322,7 @@ async def _call_executor(executor: StepExecutor, step: Step) -> object:
             )
         return await answer
     return await call_in_thread(
-        partial(
-            executor.run_step,
+        lambda: executor.run_step(
             processed_natural_program=step.program,
             step_context=context,
             binding_names=names,
@@ -317,3 +340,14 @@ def _checked_answer(
         message = f"{returned} {answer!r}; {remedy}"
         raise ExecutionError(message).without_content(f"{returned} something else; {remedy}")
     return cast("tuple[StepOutcome, Mapping[str, object]]", answer)
+
+
+def _identity_of(outer: Environment, called: CalledBlock) -> ExecutionRef:
+    """The identity of a new step in an environment."""
+    return ExecutionRef(
+        run_id=outer.execution_ref.run_id,
+        scope_id=outer.execution_ref.scope_id,
+        step_id=called.step_id,
+        execution_id=os.urandom(16).hex(),
+        parent_execution_id=None if called.caller is None else called.caller.id,
+    )

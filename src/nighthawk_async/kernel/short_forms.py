@@ -6,7 +6,7 @@ in the same places, and an error of one names it.
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from functools import partial, wraps
+from functools import wraps
 from inspect import iscoroutinefunction, signature
 from typing import Any
 
@@ -107,7 +107,10 @@ async def _around_tool_call(self: Any, call: ToolCall, proceed: ToolCallProceed)
 
 def _around_request(self: Any, call: ModelCall, open_request: OpenRequest) -> Events:
     after = getattr(self, "after_request", None)
-    opened = open_request if after is None else partial(with_end_reported, call, open_request, after)
+
+    def opened() -> Events:
+        return open_request() if after is None else with_end_reported(call, open_request, after)
+
     return opened() if not hasattr(self, "before_request") else _after_asking(self, call, opened)
 
 

@@ -28,12 +28,11 @@ from ..types.execution import RETURN_NAME, ExecutionRef, PartialSink, PartialVal
 from ..types.messages import Message, UserContent
 from ..types.outcomes import RaiseStepOutcome, ReturnStepOutcome, StepOutcome
 from ..types.unset import UNSET
-from .actor import StepActor
+from .actor import Steering, StepActor, UndeliveredSteeringWarning
 from .commit import AroundCommit, CommitFold, Conclude
 from .conclude import OutcomeRefusedError, StepResult, done_note, evaluated_value, exception_of, propose
 from .context import StepContext
 from .run_state import Slot, StepAdmission
-from .steering import Steering, UndeliveredSteeringWarning
 from .usage_meter import KeptConversation, LastStep
 
 _LOGGER = logging.getLogger("nighthawk")

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from ..errors import CorrectionCause
-from ..parallel.event_loop import find_task
+from ..parallel.task_current import find_task
 from ..pickling import reduced_with_mappings
 from ..prompt.plain_text import single_line
 from ..secret_names import HIDDEN, hides_value
@@ -295,7 +295,7 @@ class LastStep:
         """Whether a task ran it.
 
         Args:
-            task: The task, as `parallel.event_loop.find_task` returns it.
+            task: The task, as `parallel.task_current.find_task` returns it.
         """
         return self._task() is task
 

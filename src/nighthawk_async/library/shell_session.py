@@ -16,7 +16,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
 import anyio
@@ -288,7 +287,7 @@ class ShellSession:
             await self._process.aclose()
             await self._guard.finish()
             if self._process.returncode:  # the keeper may have been killed before it removed the folder
-                await anyio.to_thread.run_sync(partial(shutil.rmtree, self._scratch, ignore_errors=True))
+                await anyio.to_thread.run_sync(shutil.rmtree, self._scratch, True)
 
     async def _run(self, command: str, output: "_Output") -> int:
         nonce = secrets.token_hex(16)

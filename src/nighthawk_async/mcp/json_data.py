@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from enum import Enum
-from functools import partial
 from typing import Any, Literal, TypeAlias, cast
 
 import msgspec
@@ -47,10 +46,14 @@ def json_data(
         NoJsonError: A part has no JSON form, or two keys of a dictionary are one in JSON.
         Exception: It cannot be serialized.
     """
-    dump = partial(adapter.dump_python, value, warnings="none", fallback=fallback)
-    data = dump(mode="json", by_alias=True)
+
+    def dump(mode: Literal["json", "python"]) -> Any:
+        is_json = mode == "json"  # else by name, so that two fields with the same alias are noticed
+        return adapter.dump_python(value, mode=mode, by_alias=is_json, warnings="none", fallback=fallback)
+
+    data = dump("json")
     try:
-        given = dump(mode="python", by_alias=False)  # so that two fields with the same alias are noticed
+        given = dump("python")
     except TypeError:  # a set of models, which are dictionaries in this mode
         _check_finite(value, set())
         given = data

@@ -5,7 +5,6 @@ import uuid
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..actors import BareTaskGroup
@@ -83,7 +82,7 @@ class ServedCalls:
         if not _takes_forms(context):
             return await call.carry_out(None)
         if context.session.can_send_request:
-            return await call.carry_out(partial(_elicit, context))
+            return await call.carry_out(lambda message, schema: _elicit(context, message, schema))
         if is_modern and rounds is not None:
             return await rounds.begin(params.name, call.carry_out)
         return await call.carry_out(None)
@@ -218,12 +217,11 @@ class _Call:
 
     def _scope(self, elicit: Elicit | None) -> Scope:
         budget = self._service.settings.budget
-        made = partial(
-            scope,
-            scope_id=uuid.uuid4().hex if self._http is None else self._http.id,
-            budget=None if budget is None else budget.fresh(),
-        )
-        return made() if elicit is None else made(human=ClientPeople(elicit, find_human_handler()))
+        scope_id = uuid.uuid4().hex if self._http is None else self._http.id
+        fresh = None if budget is None else budget.fresh()
+        if elicit is None:
+            return scope(scope_id=scope_id, budget=fresh)
+        return scope(scope_id=scope_id, budget=fresh, human=ClientPeople(elicit, find_human_handler()))
 
     @contextmanager
     def _with_client(self) -> Generator[None, None, None]:

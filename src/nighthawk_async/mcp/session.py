@@ -338,7 +338,7 @@ class Session:
     ) -> Result:
         name = self.server.name
         try:
-            return await self.calls.run(partial(self._send_after_visits, connection, send))
+            return await self.calls.run(lambda call: self._send_after_visits(connection, send, call))
         except TimeoutError as error:
             seconds = self.server.options.call_timeout
             limit = "" if seconds is None else f" in {seconds:g} seconds (call_timeout)"

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, cast
 
 from ..errors import NighthawkError
 from ..kernel.environment import find_environment
-from ..parallel.resource_keeper import ResourceKeeper
 from ..parallel.resources import use_resource
+from ..parallel.task_node import ResourceKeeper
 from .description import ServerDescription
 from .package import load_modules
 

@@ -187,7 +187,7 @@ class BatchedModel:
         settings = replace(self._model.prepare(whole.settings), idempotency_header=None)
         if settings.transport.upload_media_above_bytes is None:
             return BatchedResponse(self, settings, self._model.plan(whole, settings))
-        return BatchedResponse(self, settings, partial(self._plan_with_files, whole, settings))
+        return BatchedResponse(self, settings, lambda: self._plan_with_files(whole, settings))
 
     async def _plan_with_files(self, request: ModelRequest, settings: PreparedSettings) -> "_PlanWithFiles":
         """Upload the large media of a request, and plan it."""

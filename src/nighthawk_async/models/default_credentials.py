@@ -9,9 +9,9 @@ from hashlib import sha256
 from typing import Any
 
 from .. import credentials
-from ..catalog.provider_facts import ProviderFacts
+from ..catalog.providers import ProviderFacts
 from ..credentials.extras import is_installed
-from ..types.credentials import Credentials
+from ..types.model import Credentials
 
 _LIBRARIES = {"aws": "botocore", "azure": "azure.identity", "google": "google.auth"}
 _VARIABLES = ("AWS_", "AZURE_", "CLOUDSDK_", "GCE_METADATA_", "GOOGLE_", "IDENTITY_", "MSI_", "HOME")

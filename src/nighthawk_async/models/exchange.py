@@ -11,7 +11,6 @@ error right after it can be retried.
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
-from functools import partial
 from random import random
 from time import perf_counter
 from types import MappingProxyType, TracebackType
@@ -182,7 +181,7 @@ class Exchange(ResponseStream):
                 if self._log is not None:
                     self._log.hide(self._endpoint.secrets())
             self._limits.begin_attempt()
-            return await self._limits.keep(partial(self._send, permit))
+            return await self._limits.keep(lambda: self._send(permit))
         except BaseException:
             await self._close(is_to_be_kept=False)
             raise

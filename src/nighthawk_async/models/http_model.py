@@ -44,6 +44,8 @@ class HttpModel:
         price_source: Looks up the price. Without one, it is that of the capabilities.
 
     Attributes:
+        name: The model id, `provider:name`.
+        capabilities: The capabilities of the model, with its price when `load_price` was called last.
         codec: See above, as for the others.
         pool_source: Provides the pool for a request.
         retry_rules: The provider's rules of retries.
@@ -65,9 +67,9 @@ class HttpModel:
         price_source: PriceSource | None = None,
     ) -> None:
         self.codec = codec
-        self._model_id = endpoint.model_id
+        self.name = endpoint.model_id
         self._model_name = model_name
-        self._capabilities = capabilities
+        self.capabilities = capabilities
         self.retry_rules = retry_rules
         self.pool_source = pool_source
         self._pacer_source = pacer_source
@@ -82,23 +84,13 @@ class HttpModel:
     def __repr__(self) -> str:
         return f"HttpModel({self.name!r})"
 
-    @property
-    def name(self) -> str:
-        """The model id, `provider:name`."""
-        return self._model_id
-
-    @property
-    def capabilities(self) -> ModelCapabilities:
-        """The capabilities of the model."""
-        return self._capabilities
-
     async def load_price(self) -> ModelPrice | None:
         """Look up the price of requests that begin now; see `ports.HasCurrentPrice`."""
         if self._price_source is not None:
             price = await self._price_source()
-            if price != self._capabilities.price:
-                self._capabilities = replace(self._capabilities, price=price)
-        return self._capabilities.price
+            if price != self.capabilities.price:
+                self.capabilities = replace(self.capabilities, price=price)
+        return self.capabilities.price
 
     def endpoint_of(self, settings: Mapping[str, Any]) -> Endpoint:
         """Return the endpoint of a request, for telemetry.
@@ -123,7 +115,7 @@ class HttpModel:
         merged = self._memory.prepare(settings).merged
         if merged.get("max_tokens") is not None or not isinstance(self.codec, DemandsMaxTokens):
             return merged
-        return {**merged, "max_tokens": self.codec.max_tokens_of(merged, self._capabilities)}
+        return {**merged, "max_tokens": self.codec.max_tokens_of(merged, self.capabilities)}
 
     def stream(self, request: ModelRequest) -> ResponseStream:
         """Send a request and stream its response; see `ports.Model.stream`.
@@ -197,11 +189,11 @@ class HttpModel:
         """
         fitted = fit_request(
             _with_settings(request, settings.for_codec),
-            self._capabilities,
+            self.capabilities,
             model_id=self.name,
             find_refusal=self.codec.find_refusal,
         )
-        encoded = self.codec.encode(fitted, model_name=self._model_name, capabilities=self._capabilities)
+        encoded = self.codec.encode(fitted, model_name=self._model_name, capabilities=self.capabilities)
         return HttpRequestPlan(
             endpoint=settings.endpoint,
             codec=self.codec,

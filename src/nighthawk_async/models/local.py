@@ -9,7 +9,6 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from copy import copy
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Annotated, Any, Self, TypeAlias
@@ -19,8 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..catalog.local import GGUF_FILE, LOCAL_MODELS, LocalModelFacts
 from ..errors import ConfigurationError, ModelConnectionError, NighthawkError, UnknownModelError
-from ..kernel.environment import shared_in_run
-from ..kernel.inspection import needs_endpoint
+from ..kernel.environment import needs_endpoint, shared_in_run
 from ..ports import ForwardedStream, ResponseStream
 from ..suggestions import did_you_mean
 from ..types.model import ModelCapabilities, ModelRequest, OpenAIChatSettings
@@ -294,7 +292,7 @@ class LocalModel:
             ModelError: The request failed.
         """
         fitted = replace(request, settings=_without_server_settings(request.settings))
-        return _LocalResponseStream(partial(self._server_source, self._launch), self._http_model, fitted)
+        return _LocalResponseStream(lambda: self._server_source(self._launch), self._http_model, fitted)
 
     def _http_model(self, access: ServerAccess) -> HttpModel:
         return HttpModel(

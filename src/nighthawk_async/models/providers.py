@@ -8,18 +8,16 @@ from urllib.parse import SplitResult, parse_qsl
 
 from ..catalog.coding_agents import CODING_AGENTS
 from ..catalog.models import find_model_facts, find_schema_rules
-from ..catalog.provider_facts import ProviderFacts
-from ..catalog.providers import PROVIDERS, providers_in_words
+from ..catalog.providers import PROVIDERS, ProviderFacts, providers_in_words
 from ..configuration import ModelId, parse_model_id
 from ..errors import ConfigurationError, MissingCredentialError, UnknownModelError
-from ..kernel.inspection import needs_endpoint
+from ..kernel.environment import needs_endpoint
 from ..ports import Model
 from ..suggestions import did_you_mean
-from ..types.credentials import Credentials
+from ..types.model import Credentials
 from ..wire.codec import Codec
 from ..wire.redaction import is_secret_name
 from ..wire.transport_settings import check_setting_names, checked_settings
-from .current_price import CurrentPrice
 from .debug_log import show_log
 from .default_credentials import default_credentials, is_available
 from .endpoint import Endpoint, check_header, is_loopback, parse_base_url, with_version
@@ -27,6 +25,7 @@ from .exchange import PoolSource
 from .http_model import HttpModel
 from .http_pool import pacer_of_run, pool_of_run
 from .pacing import PacerSource
+from .pricing import CurrentPrice
 from .protocols import create_codec
 from .time_limits import TransportSettings, overridden_capabilities
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from ..credentials.errors import CredentialError, error_of_function
 from ..errors import ConfigurationError, ModelError, ModelStatusError
-from ..types.credentials import Credentials, RefreshableCredentials
 from ..types.json import is_mapping
+from ..types.model import Credentials, RefreshableCredentials
 from .endpoint import Endpoint, check_header
 from .time_limits import TimeLimits
 

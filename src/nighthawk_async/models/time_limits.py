@@ -42,9 +42,8 @@ from ..errors import (
     RequestTimeoutError,
 )
 from ..suggestions import did_you_mean
-from ..types.credentials import Credentials
 from ..types.json import is_json_mapping
-from ..types.model import ModelCapabilities, ModelPrice
+from ..types.model import Credentials, ModelCapabilities, ModelPrice
 
 
 def overridden_capabilities(

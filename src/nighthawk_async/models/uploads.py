@@ -8,7 +8,6 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Hashable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import replace
-from functools import partial
 from hashlib import sha256
 from types import TracebackType
 from typing import Self, TypeAlias
@@ -135,7 +134,11 @@ class Uploads:
             ModelError: An upload failed.
             ConfigurationError: The provider has no endpoint for files.
         """
-        upload = partial(self._item, file_endpoint(terms.model_id), terms)
+        endpoint = file_endpoint(terms.model_id)
+
+        async def upload(item: UserContent) -> UserContent:
+            return await self._item(endpoint, terms, item)
+
         messages = [await _in_message(message, upload) for message in request.messages]
         if all(old is new for old, new in zip(request.messages, messages, strict=True)):
             return request

@@ -8,7 +8,6 @@ import os
 import time
 from collections.abc import Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import partial
 from itertools import count
 
 from msgspec import Struct
@@ -129,7 +128,7 @@ class TreeNodeWriter:
             attributes=preview_attributes(attributes, limit),
             control=None if control is None else HeldControl(control),
         )
-        recorder.tree.change(partial(recorder.tree.state.begin, speaks_above=speaks_above), node, self._node)
+        recorder.tree.change(recorder.tree.state.begin, node, self._node, speaks_above)
         return TreeNodeWriter(recorder, node)
 
     def change_state(self, state: NodeState) -> None:

@@ -184,7 +184,7 @@ class TreeState:
         self.version = 0
         self.woken: dict[Watcher, None] = {}
 
-    def begin(self, node: Node, parent: Node, *, speaks_above: bool) -> None:
+    def begin(self, node: Node, parent: Node, speaks_above: bool) -> None:
         """Begin a node below its parent; below the nearest ancestor that is kept when the parent was dropped.
 
         Args:

@@ -26,9 +26,8 @@ from .errors import (
     ResourceTimeoutError,
 )
 from .outcomes import without_cancellations
-from .resource_keeper import ResourceKeeper
 from .task_current import enter_resource, find_positions, find_resource
-from .task_node import Positions
+from .task_node import Positions, ResourceKeeper
 
 
 class AsyncClosable(Protocol):

@@ -13,6 +13,8 @@ Everything is synchronous except waiting, and happens on one event loop.
 
 import copy
 import math
+import sys
+import threading
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -410,6 +412,29 @@ def share_positions() -> None:
     positions = _place.get().positions
     if positions is not None:
         positions.share()
+
+
+def find_task() -> object:
+    """Return the event loop's own task that the caller runs in; its thread where there is no such task.
+
+    `anyio.get_current_task` describes the task as well, which takes longer than everything else here.
+    """
+    # Not imported here: which of them is there depends on the loop. Called many times in each step of a run
+    # with a journal, so neither an error nor a context manager is made where a loop runs. Another thread may
+    # be loading the other one (`test_a_loop_that_another_thread_is_loading_does_not_run_here`).
+    asyncio: Any = sys.modules.get("asyncio")
+    running = getattr(asyncio, "_get_running_loop", None)
+    if running is not None and (loop := running()) is not None:
+        task = asyncio.current_task(loop)
+        if task is not None:  # None within Trio in guest mode
+            return task
+    current_task = getattr(sys.modules.get("trio.lowlevel"), "current_task", None)
+    if current_task is not None:
+        try:
+            return current_task()
+        except RuntimeError:  # Trio does not run on this thread
+            pass
+    return threading.current_thread()
 
 
 def find_place() -> Place:

@@ -31,10 +31,9 @@ from .decided_order import note_block_end, note_block_left, note_failure, note_r
 from .errors import CallCancelledError, TaskCancelledError, TasksClosedError
 from .nodes import begin_group, begin_task, end_group
 from .outcomes import only_error, raise_bare, without_cancellations
-from .resource_keeper import ResourceKeeper
 from .task_current import enter_node, find_node, find_positions
 from .task_handle import TaskHandle, TaskState
-from .task_node import Positions, TaskNode, get_task_hooks
+from .task_node import Positions, ResourceKeeper, TaskNode, get_task_hooks
 
 _FROM_OUTSIDE = "its block was cancelled"
 

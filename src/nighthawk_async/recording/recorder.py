@@ -8,7 +8,6 @@ import threading
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -17,9 +16,8 @@ import msgspec
 from anyio.lowlevel import checkpoint
 
 from ..errors import ConfigurationError, ModelError
-from ..kernel.environment import find_environment
+from ..kernel.environment import SourcePolicy, find_environment
 from ..kernel.fold import Events, ModelCall, OpenRequest, OpenResponse
-from ..kernel.inspection import SourcePolicy
 from ..ports import ForwardedStream, ResponseStream
 from ..types.messages import Message
 from ..types.model import (
@@ -311,7 +309,7 @@ class Recorder(SourcePolicy):
             self._taken.append(None)
             self._conversations.append(request.messages)
             self._in_progress.add(position)
-        return RecordingStream(open_request, partial(self._keep, position, asked))
+        return RecordingStream(open_request, lambda record: self._keep(position, asked, record))
 
     def _keep(self, position: int, asked: RecordedExchange, record: ResponseRecord) -> None:
         """Keep the record of a response that has ended."""

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeAlias, TypeVar, cast, overload
 from weakref import WeakValueDictionary
 
-from ..kernel.inspection import begin_policy, end_policy
+from ..kernel.environment import begin_policy, end_policy
 from ..threads import call_in_thread
 from ..types.unset import UNSET, Unset
 from .errors import InvalidPolicyError

@@ -88,9 +88,9 @@ class SharedLimit:
         with self._lock:
             demand = self._demand(tokens)
             turn = self._queue.join(
-                partial(self._begin, demand), goes_first=goes_first, pause=partial(self._pause, demand)
+                lambda: self._begin(demand), goes_first=goes_first, pause=lambda: self._pause(demand)
             )
-        with asked_to_end(partial(wake, [turn])):
+        with asked_to_end(lambda: wake([turn])):
             return await self._queue.wait(turn, self.give_back)
 
     def settle(self, start: Start, tokens: int | None) -> None:

@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar, TypeVarTuple
 
@@ -276,8 +275,9 @@ class _Lookup(AbstractAsyncContextManager[AsyncIterator[ModelEvent]]):
         call, journal = self._call, find_journal()
         is_cached = None if journal is None or call.place is None else journal.find_cached(call.place)
         if is_cached is not None:  # the journal has it, and gives it
-            recorded = partial(call.model.stream, call.request)
-            return self._open_request.answer(recorded) if is_cached else self._open_request()
+            if not is_cached:
+                return self._open_request()
+            return self._open_request.answer(lambda: call.model.stream(call.request))
         entry = await self._responses.look_up(call.model, call.request)
         if entry is None:
             return self._open_request()

@@ -5,7 +5,6 @@ The calls run concurrently until the remaining ones cannot change the result. `v
 """
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from functools import partial
 from typing import Any, Generic, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
 from anyio import CapacityLimiter
@@ -264,8 +263,8 @@ def make_calls_from_sync(
     async def make_in_threads() -> None:
         # A limiter of its own: nested calls would otherwise wait for the threads that their callers hold.
         threads = CapacityLimiter(min(tally.count, _MOST_THREADS))
-        in_thread = call if cancel_requested() else partial(_begin_unless_ending, call)
-        await _make_calls(partial(call_any, in_thread, limiter=threads), tally, title, wrap)
+        in_thread = call if cancel_requested() else lambda: _begin_unless_ending(call)
+        await _make_calls(lambda: call_any(in_thread, limiter=threads), tally, title, wrap)
 
     if find_environment() is None:
         wait_from_sync(make_in_threads)

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Literal, Self, TypeAlias, get_args
 
 from ..causes import is_group
-from ..kernel.inspection import SourcePolicy, using_policy
+from ..kernel.environment import SourcePolicy, using_policy
 from ..recording.exchange import RecordedExchange
 from ..recording.file import (
     CassetteError,

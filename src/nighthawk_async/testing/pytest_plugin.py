@@ -15,7 +15,7 @@ from typing import Any, cast, get_args
 
 import pytest
 
-from ..kernel.inspection import using_source_everywhere
+from ..kernel.environment import using_source_everywhere
 from ..natural.checking import check_paths
 from ..recording.redaction import Redaction
 from .cassettes import Cassette, CassetteMode

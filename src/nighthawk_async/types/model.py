@@ -8,12 +8,11 @@ unknown names are sent in the request's body unchanged. `wire.transport_settings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from annotated_types import Ge, Le
 from typing_extensions import TypedDict
 
-from .credentials import Credentials
 from .messages import Message, ProviderContent, ToolCall, ToolDefinition
 from .native_tools import NativeCallFinished, NativeCallStarted, NativeToolName
 from .quick_init import quick_init
@@ -25,6 +24,46 @@ if TYPE_CHECKING:
     _NativeTools: TypeAlias = Sequence[NativeTool] | None
 else:
     _NativeTools = Any  # `wire.native_tools` checks them: pydantic would make objects of dictionaries
+
+
+@runtime_checkable
+class Credentials(Protocol):
+    """Authenticates requests, each just before it is sent; the model setting `credentials`.
+
+    One object may serve many requests at the same time, on several event loops and in several threads. An
+    object that has the method `known_secrets`, without arguments, returns from it the texts that recordings
+    must not contain.
+    """
+
+    async def headers(self, method: str, url: str, body: bytes) -> Mapping[str, str]:
+        """Return the headers that authenticate a request; they replace others of the same name.
+
+        It is called again for every attempt. The request is sent with exactly this method, URL and body, and
+        with the host of the URL as the header `Host`; other headers may be added.
+
+        Args:
+            method: The method, `POST`.
+            url: The URL, in the form that is sent.
+            body: The final bytes of the body.
+        """
+        ...
+
+
+@runtime_checkable
+class RefreshableCredentials(Credentials, Protocol):
+    """Credentials that may be out of date without knowing it."""
+
+    def refused(self, headers: Mapping[str, str]) -> bool:
+        """Note that an endpoint refused a request: with the HTTP status 401, or a 403 that says `expired`.
+
+        Args:
+            headers: The headers that `headers` returned for that request.
+
+        Returns:
+            Whether the next headers may be accepted, so that the request is worth sending again, once.
+        """
+        ...
+
 
 ReasoningEffort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 """The amount of reasoning before a model answers. Not every model supports every word."""

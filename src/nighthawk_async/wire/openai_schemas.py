@@ -1,8 +1,8 @@
 """JSON Schemas at OpenAI's endpoints: the strict subset, and refusals of what the standard allows.
 
 `is_strict_schema` says whether a schema keeps to the subset that endpoints enforce under `strict`, and
-`is_strict_tool` remembers it for tools. Anything not known to be in the subset counts as outside: an endpoint
-refuses the whole request for one unknown keyword, and without the claim it accepts the same schema.
+`are_strict_tools` remembers it for tools. Anything not known to be in the subset counts as outside: an
+endpoint refuses the whole request for one unknown keyword, and without the claim it accepts the same schema.
 `find_parameter_problem` and `find_problem` are the rules for all schemas; see `schema_rules`. Other servers
 of these protocols take more.
 
@@ -12,7 +12,7 @@ stands alone. It does not define exactly what counts against its size limits, so
 endpoints' error message `array schema missing items`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..types.json import is_json_mapping, is_list_or_tuple
@@ -64,12 +64,17 @@ _STRICT_TOOLS: dict[int, tuple[_Schema, bool]] = {}
 """The answers for schemas of tools, by the identity of the schema, which is kept alive."""
 
 
-def is_strict_tool(tool: ToolDefinition) -> bool:
-    """Whether the schema of a tool's arguments keeps to the subset; computed once, as it does not change.
+def are_strict_tools(tools: Iterable[ToolDefinition]) -> list[bool]:
+    """Whether the schema of the arguments of each tool keeps to the subset.
 
     Args:
-        tool: The tool.
+        tools: The tools.
     """
+    return [_is_strict_tool(tool) for tool in tools]
+
+
+def _is_strict_tool(tool: ToolDefinition) -> bool:
+    """Whether the schema of a tool's arguments keeps to the subset; computed once, as it does not change."""
     known = _STRICT_TOOLS.get(id(tool.parameters))
     if known is not None and known[0] is tool.parameters:
         return known[1]

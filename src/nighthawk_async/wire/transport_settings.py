@@ -1,11 +1,13 @@
 """Checks of model settings: those of a protocol, and those that control only the transport.
 
-The latter are never part of a request's body.
+The latter are never part of a request's body. The default of one setting is made here as well: that of
+`prompt_cache_key` in OpenAI's protocols.
 """
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
+from hashlib import sha256
 from math import isfinite
 from typing import Any
 
@@ -14,6 +16,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 from ..errors import ConfigurationError
 from ..suggestions import closest
 from ..types.json import is_json_mapping, is_list_or_tuple, is_mapping, is_sequence
+from ..types.model import ModelCapabilities, ModelRequest
 from .added_tools import with_more_tools
 from .native_tools import native_tools_of
 
@@ -217,3 +220,35 @@ def _without_empty_stop(settings: dict[str, Any]) -> dict[str, Any]:
     if texts:
         return settings | {"stop": texts}
     return {name: value for name, value in settings.items() if name != "stop"}
+
+
+_DIGITS = 32
+
+
+def default_cache_key(
+    request: ModelRequest, *, model_name: str, capabilities: ModelCapabilities
+) -> dict[str, str]:
+    """The default `prompt_cache_key` of OpenAI's protocols, the same for all requests of a block to a model.
+
+    Requests with the same key reach the same cache. Compatible servers may refuse the field, so it is sent
+    only to models whose capabilities say so.
+
+    Source: "Prompt caching" of the OpenAI platform documentation; keys have at most 64 characters.
+
+    Args:
+        request: The request.
+        model_name: The model's name at the endpoint.
+        capabilities: The capabilities of the model.
+
+    Returns:
+        The field of the request's body; none where the settings have one, None included.
+    """
+    if not request.site or not capabilities.prompt_cache_key or "prompt_cache_key" in request.settings:
+        return {}
+    return {"prompt_cache_key": _key_of(request.site, model_name)}
+
+
+@lru_cache(maxsize=1024)
+def _key_of(site: str, model_name: str) -> str:
+    digest = sha256(f"{site}\0{model_name}".encode(errors="surrogatepass")).hexdigest()
+    return f"nighthawk-{digest[:_DIGITS]}"

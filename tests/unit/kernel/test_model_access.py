@@ -7,9 +7,9 @@ import pytest
 import nighthawk_async as nh
 from nighthawk_async.agent.model_call import open_stream
 from nighthawk_async.kernel.commit import InterceptionError, find_interception_error
-from nighthawk_async.kernel.environment import find_environment
-from nighthawk_async.kernel.inspection import (
+from nighthawk_async.kernel.environment import (
     SourcePolicy,
+    find_environment,
     needs_endpoint,
     using_policy,
     using_source_everywhere,

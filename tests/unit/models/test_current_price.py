@@ -21,8 +21,8 @@ import nighthawk_async as nh
 from nighthawk_async import observe
 from nighthawk_async.catalog.models import find_model_facts
 from nighthawk_async.hooks import AfterModelRequest
-from nighthawk_async.models import current_price
-from nighthawk_async.models.current_price import CurrentPrice, listed_price
+from nighthawk_async.models import pricing
+from nighthawk_async.models.pricing import CurrentPrice, listed_price
 from nighthawk_async.models.providers import create_model
 from nighthawk_async.ports import HasCurrentPrice, Model
 from nighthawk_async.testing import ModelReply, ModelServer
@@ -54,7 +54,7 @@ def forget_prices() -> Iterator[None]:
 
 
 def forget() -> None:
-    current_price._import_library.cache_clear()
+    pricing._import_library.cache_clear()
     listed_price.cache_clear()
 
 
@@ -228,7 +228,7 @@ async def test_a_model_that_lives_long_gets_the_price_of_each_request(
     assert isinstance(model, HasCurrentPrice)
     inputs: list[Decimal] = []
     for day in (datetime(2026, 11, 30, tzinfo=UTC), datetime(2026, 12, 1, tzinfo=UTC)):
-        monkeypatch.setattr(current_price, "time", day.timestamp)
+        monkeypatch.setattr(pricing, "time", day.timestamp)
         price = await model.load_price()
         assert price is not None
         inputs.append(price.input)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from nighthawk_async.catalog.models import UNKNOWN_MODEL, find_model_facts
-from nighthawk_async.catalog.presets import PRESETS
+from nighthawk_async.catalog.providers import PRESETS
 from nighthawk_async.catalog.telemetry_names import PROVIDERS as TELEMETRY_NAMES
 from nighthawk_async.credentials import bearer
 from nighthawk_async.errors import ConfigurationError, MissingCredentialError

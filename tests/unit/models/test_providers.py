@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from nighthawk_async.catalog.provider_facts import ProviderFacts
-from nighthawk_async.catalog.providers import PROVIDERS
+from nighthawk_async.catalog.providers import PROVIDERS, ProviderFacts
 from nighthawk_async.errors import (
     ConfigurationError,
     MissingCredentialError,

@@ -11,7 +11,7 @@ from opentelemetry import trace
 
 import nighthawk_async as nh
 from nighthawk_async.errors import ModelStatusError
-from nighthawk_async.kernel.steering import UndeliveredSteeringWarning
+from nighthawk_async.kernel.actor import UndeliveredSteeringWarning
 from nighthawk_async.testing import (
     CallbackExecutor,
     ModelReply,

@@ -1,14 +1,11 @@
 """Handles of event loops: what other threads call on them."""
 
-import sys
-import threading
 from collections.abc import Callable
-from types import ModuleType
 
 import anyio
 import pytest
 
-from nighthawk_async.parallel.event_loop import Clock, EventLoop, find_running_loop, find_task
+from nighthawk_async.parallel.event_loop import Clock, EventLoop, find_running_loop
 
 pytestmark = pytest.mark.anyio
 
@@ -42,16 +39,3 @@ async def test_what_a_thread_has_called_soon_can_read_the_clock() -> None:
     clock = Clock()
     (of_clock,) = await call_soon_from_thread(clock.now)
     assert before <= of_anyio <= of_clock <= anyio.current_time()
-
-
-async def test_a_loop_that_another_thread_is_loading_does_not_run_here(
-    anyio_backend_name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A module is in `sys.modules` from the beginning of its import, without what it has later."""
-    other = {"trio": "asyncio", "asyncio": "trio.lowlevel"}[anyio_backend_name]
-    own = find_task()
-    with monkeypatch.context() as patched:
-        patched.setitem(sys.modules, other, ModuleType(other))
-        found = find_task()
-    assert found is own
-    assert found is not threading.current_thread()

@@ -1,8 +1,10 @@
 """Who the current task is, its task-local values, and what others add to tasks."""
 
+import sys
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
+from types import ModuleType
 
 import anyio
 import anyio.to_thread
@@ -19,7 +21,7 @@ from nighthawk_async.parallel import (
     open_tasks,
     task_values,
 )
-from nighthawk_async.parallel.task_current import find_positions, using_positions
+from nighthawk_async.parallel.task_current import find_positions, find_task, using_positions
 from nighthawk_async.parallel.task_node import Positions
 from nighthawk_async.types.execution import ExecutionRef
 
@@ -260,3 +262,16 @@ async def test_what_changes_within_positions_of_their_own_stays_after_them() -> 
         assert find_positions().path == "apart"
     assert task_values().get("language") == "fr"
     assert find_positions() is before
+
+
+async def test_a_loop_that_another_thread_is_loading_does_not_run_here(
+    anyio_backend_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A module is in `sys.modules` from the beginning of its import, without what it has later."""
+    other = {"trio": "asyncio", "asyncio": "trio.lowlevel"}[anyio_backend_name]
+    own = find_task()
+    with monkeypatch.context() as patched:
+        patched.setitem(sys.modules, other, ModuleType(other))
+        found = find_task()
+    assert found is own
+    assert found is not threading.current_thread()

@@ -12,7 +12,7 @@ import pytest
 import nighthawk_async as nh
 from nighthawk_async.hooks import AfterModelRequest, BeforeModelRequest
 from nighthawk_async.kernel.commit import InterceptionError
-from nighthawk_async.kernel.inspection import SourcePolicy, using_policy
+from nighthawk_async.kernel.environment import SourcePolicy, using_policy
 from nighthawk_async.prompt.tokens import TokenCounter
 from nighthawk_async.testing import ScriptedModel, model_response
 from nighthawk_async.values.request_bound import TokenMeasure, find_output_limit, request_text

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 import nighthawk_async as nh
-from nighthawk_async.kernel.inspection import begin_policy
+from nighthawk_async.kernel.environment import begin_policy
 from nighthawk_async.kernel.policy import Position
 from nighthawk_async.models import ModelPrice
 from nighthawk_async.resilience import cached

@@ -5,7 +5,6 @@ then in those of the program: so everything is reserved, or nothing, and nobody 
 """
 
 from collections.abc import Awaitable, Callable, Generator, Sequence
-from functools import partial
 
 from ...errors import BudgetExceededError
 from ...types.usage import Usage
@@ -61,7 +60,7 @@ class LentReservation:
 
     def renew(self, kept: Sequence[Amounts], added: Sequence[Amounts]) -> AwaitedAnswer:
         """Reserve the consumed amounts and some more, once it is awaited; see `Reservation.renew`."""
-        return AwaitedAnswer(partial(self._renew, kept, added))
+        return AwaitedAnswer(lambda: self._renew(kept, added))
 
     async def _renew(self, kept: Sequence[Amounts], added: Sequence[Amounts]) -> bool:
         number = len(self._ids)

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import anyio.to_thread
@@ -395,17 +394,19 @@ def _bound_amounts(
 
 
 def _highest_cost(model: Model, prices: Sequence[Prices], bound: RequestBound, budget: str) -> Decimal:
-    cost_with = partial(
-        highest_cost,
-        bound.input_tokens,
-        bound.output_tokens,
-        model_name=model.name,
-        prices=prices,
-        model_price=model.capabilities.price,
-        caches_for_an_hour=bound.caches_for_an_hour,
-    )
-    cost = cost_with(uses=bound.uses)
-    if bound.unlimited and cost != cost_with():
+    def cost_with(uses: Usage) -> Decimal | None:
+        return highest_cost(
+            bound.input_tokens,
+            bound.output_tokens,
+            model_name=model.name,
+            prices=prices,
+            model_price=model.capabilities.price,
+            uses=uses,
+            caches_for_an_hour=bound.caches_for_an_hour,
+        )
+
+    cost = cost_with(bound.uses)
+    if bound.unlimited and cost != cost_with(Usage()):
         raise ConfigurationError(
             f"{model.name}: budget {budget} limits cost, but each use of {' and '.join(bound.unlimited)} in "
             "'native_tools' is billed, and their number is not limited. Set max_uses if the protocol has it, "

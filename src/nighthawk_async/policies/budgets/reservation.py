@@ -1,7 +1,6 @@
 """Changes of several accounts at once: all or nothing. No I/O."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from ...errors import BudgetExceededError
@@ -167,7 +166,7 @@ async def reserve_in_turn(entries: Sequence[Entry], *, payers: Sequence[Payer]) 
         if any(payer.requests for payer in payers):
             return _reserve_locked(entries, payers)
         accounts = [entry.account for entry in entries]
-        turn = _QUEUE.join(partial(_decide_locked, entries, payers), needs=accounts)
+        turn = _QUEUE.join(lambda: _decide_locked(entries, payers), needs=accounts)
     answer = await _QUEUE.wait(turn, _give_back)
     if isinstance(answer, BudgetExceededError):
         raise answer

@@ -10,6 +10,7 @@ from anyio.abc import TaskGroup
 
 from ...actors import BareTaskGroup
 from ...errors import NighthawkError, ToolBoundaryError
+from ...kernel.actor import ParkingMoment
 from ...kernel.commands import await_value, is_awaitable
 from ...kernel.commit import CommitProceed, StepCommit, shown, value_of
 from ...kernel.conclude import StepResult
@@ -43,7 +44,6 @@ from ...kernel.policy import (
     notify_all,
     read_only,
 )
-from ...kernel.steering import ParkingMoment
 from ...kernel.step import Step
 from ...kernel.tool_calls import parsed_arguments, with_arguments
 from ...types.compaction import CompactionPlan

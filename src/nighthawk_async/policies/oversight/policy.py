@@ -6,7 +6,6 @@ The active oversight is called, its decision is reported to traces and hooks, an
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, ClassVar, TypeVar, cast
 
 from ...errors import HookError, StepAbortedError, StepRejectedError, ToolBoundaryError
@@ -156,7 +155,7 @@ async def _overseen_commit(
         StepAbortedError: Oversight ends the step.
         HookError: Oversight raised, its answer is not a decision, or its rewritten values are not acceptable.
     """
-    decision = await decided(commit, proceed, partial(ask_about_commit, oversight, within))
+    decision = await decided(commit, proceed, lambda shown: ask_about_commit(oversight, within, shown))
     await _report("commit", decision, None)
     match decision:
         case Reject():

@@ -21,8 +21,8 @@ from typing import Literal, TypeAlias
 import anyio
 
 from ...errors import NighthawkError
+from ...journal_ports import GivenVote
 from ...parallel.event_loop import EventLoop, OtherLoopError
-from ...types.asked_questions import GivenVote
 from .errors import RequestClosedError, UnknownApproverError
 
 ApprovalStatus: TypeAlias = Literal["pending", "approved", "denied", "expired", "cancelled"]

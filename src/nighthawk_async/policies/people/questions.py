@@ -4,7 +4,6 @@ import textwrap
 import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from functools import partial
 from types import CoroutineType
 from typing import Any, TypeVar, overload
 
@@ -179,7 +178,7 @@ async def _stored_answer(
     if seconds is None or left == seconds or (left is not None and left > 0):
         if handler is None:
             raise _without_handler(question)
-        await record.wait_for_answer(question, seconds, partial(race.run, handler, left))
+        await record.wait_for_answer(question, seconds, lambda answers: race.run(handler, left, answers))
         if race.is_decided:
             return await race.result()
     if handler is not None:  # an answer that came in time counts, although nobody has noticed it in time

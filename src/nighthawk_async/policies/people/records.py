@@ -11,11 +11,10 @@ from typing import Literal, Self, TypeAlias, TypeVar, cast
 from pydantic import PydanticInvalidForJsonSchema, PydanticUserError
 
 from ...errors import ApprovalDeniedError
-from ...journal_ports import BegunQuestion, GivenAnswers, RunJournal
+from ...journal_ports import AskedQuestion, BegunQuestion, GivenAnswers, GivenVote, RunJournal
 from ...kernel.calls import take_place
 from ...kernel.commit import InterceptionError
 from ...kernel.environment import find_journal
-from ...types.asked_questions import AskedQuestion, GivenVote
 from ...values.validation import type_adapter, type_name
 from .ballot import Ballot, Vote
 from .digest import DigestedAction

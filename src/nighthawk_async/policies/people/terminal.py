@@ -81,7 +81,11 @@ async def read_line(
             async with BareTaskGroup() as task_group:
                 await task_group.start(interruption.wait_cancelled)
                 line = await anyio.to_thread.run_sync(
-                    partial(_read_in_turn, read, show, withdraw, interruption),
+                    _read_in_turn,
+                    read,
+                    show,
+                    withdraw,
+                    interruption,
                     abandon_on_cancel=typed is not None,
                 )
                 task_group.cancel_scope.cancel()
@@ -208,7 +212,7 @@ class TerminalHandler:
             NoHumanError: There is no terminal, or its input has ended.
             ConfigurationError: The package rich is not installed, and no console was given.
         """
-        line = await self._read(partial(self._show_question, question))
+        line = await self._read(lambda: self._show_question(question))
         return question.default if not line and question.has_default else typed_answer(line, question)
 
     async def approve(self, request: ApprovalRequest) -> None:
@@ -222,7 +226,7 @@ class TerminalHandler:
             raise NoHumanError(f"One person at a terminal cannot approve for {request.quorum}.")
         if request.approvers is not None and self._approver not in request.approvers:
             raise NoHumanError(f"{self._approver!r}, at the terminal, is not among the approvers.")
-        answer = (await self._read(partial(self._show_request, request))).strip()
+        answer = (await self._read(lambda: self._show_request(request))).strip()
         if answer.lower() in _YES:
             request.approve(self._approver, digest=request.digest)
         else:
@@ -234,7 +238,7 @@ class TerminalHandler:
             if not self._console.file.isatty():
                 raise NoHumanError("Nobody would see a question: standard error is no terminal.")
         return await read_line(
-            show=show, withdraw=partial(self._print, " [no longer needed]"), typed=self._input
+            show=show, withdraw=lambda: self._print(" [no longer needed]"), typed=self._input
         )
 
     @property

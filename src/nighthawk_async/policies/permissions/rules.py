@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from fnmatch import fnmatchcase
-from functools import partial
 from numbers import Number
 from pathlib import PurePath
 from types import MappingProxyType
@@ -174,8 +173,9 @@ class PermissionRule:
             if not is_strict or not is_plain(value):
                 return is_strict
         if isinstance(pattern, str):
-            fits = partial(_text_fits, pattern=pattern, is_strict=is_strict)
-            return self._ask(fits, value, call)
+            return self._ask(
+                lambda given: _text_fits(given, pattern=pattern, is_strict=is_strict), value, call
+            )
         if callable(pattern) and not isinstance(pattern, type):
             return self._ask(pattern, value, call)
         return self._ask(lambda subject: subject == pattern, value, call)

@@ -21,13 +21,17 @@ from ...types.model import (
     ResponseFormat,
 )
 from ...types.native_tools import NativeTool, WebSearch
-from ..cache_keys import default_cache_key
 from ..codec import STREAM_HEADERS, UNKNOWN_CAPABILITIES, EncodedRequest
 from ..json_text import check_tool_choice, refuse_deferred_tools, request_json
 from ..media import describe_media
 from ..native_tools import location_fields, native_tools_of, refuse_options, refuse_tool
-from ..openai_schemas import is_strict_schema, is_strict_tool
-from ..transport_settings import checked_settings, merge_extra_body, refuse_reserved_settings
+from ..openai_schemas import are_strict_tools, is_strict_schema
+from ..transport_settings import (
+    checked_settings,
+    default_cache_key,
+    merge_extra_body,
+    refuse_reserved_settings,
+)
 from .content import (
     PROTOCOL,
     encode_assistant_message,
@@ -99,14 +103,15 @@ def _encode_tools(request: ModelRequest, *, are_strict: bool) -> dict[str, Any]:
     if not request.tools:
         return {}
     choice = request.tool_choice
-    tools: dict[str, Any] = {"tools": [_encode_tool(tool, are_strict=are_strict) for tool in request.tools]}
+    strict = are_strict_tools(request.tools) if are_strict else [False] * len(request.tools)
+    tools: dict[str, Any] = {"tools": list(map(_encode_tool, request.tools, strict))}
     if isinstance(choice, NamedToolChoice):
         return tools | {"tool_choice": {"type": "function", "function": {"name": choice.name}}}
     # "auto" is every server's default, and some refuse it when given.
     return tools if choice == "auto" else tools | {"tool_choice": choice}
 
 
-def _encode_tool(tool: ToolDefinition, *, are_strict: bool) -> dict[str, Any]:
+def _encode_tool(tool: ToolDefinition, is_strict: bool) -> dict[str, Any]:
     function: dict[str, Any] = {
         "name": tool.name,
         "description": tool.description,
@@ -115,7 +120,7 @@ def _encode_tool(tool: ToolDefinition, *, are_strict: bool) -> dict[str, Any]:
     # Other servers may refuse the field, so it is sent only as a claim. Parallel calls stay allowed: OpenAI's
     # fine-tuned models then do not enforce the schemas of several calls, but no model refuses the request
     # ("Function calling", "Parallel function calling", of its documentation), and arguments are validated.
-    if are_strict and is_strict_tool(tool):
+    if is_strict:
         function["strict"] = True
     return {"type": "function", "function": function}
 

@@ -21,12 +21,17 @@ from ...types.model import (
     ToolChoice,
 )
 from ...types.native_tools import NativeTool
-from ..cache_keys import default_cache_key
 from ..codec import STREAM_HEADERS, UNKNOWN_CAPABILITIES, EncodedRequest
 from ..json_text import check_tool_choice, request_json
 from ..native_tools import native_tools_of
-from ..openai_schemas import is_strict_schema, is_strict_tool
-from ..transport_settings import checked_settings, merge_extra_body, refuse_reserved_settings, refuse_settings
+from ..openai_schemas import are_strict_tools, is_strict_schema
+from ..transport_settings import (
+    checked_settings,
+    default_cache_key,
+    merge_extra_body,
+    refuse_reserved_settings,
+    refuse_settings,
+)
 from .input import PROTOCOL, encode_input, find_refusal
 from .native_tools import encode_limit, encode_native_tool, included_results
 from .response import ResponsesDecoder
@@ -127,7 +132,10 @@ def _encode_tools(request: ModelRequest, native: tuple[NativeTool, ...]) -> dict
     """The tools, native ones first: a tool that a search finds then changes the end of the list alone."""
     check_tool_choice(request)
     choice = request.tool_choice
-    encoded = [*map(encode_native_tool, native), *(_encode_tool(tool) for tool in request.tools)]
+    encoded = [
+        *map(encode_native_tool, native),
+        *map(_encode_tool, request.tools, are_strict_tools(request.tools)),
+    ]
     if not encoded:
         return {}
     if any(tool.is_deferred for tool in request.tools):
@@ -141,14 +149,14 @@ def _encode_tool_choice(choice: ToolChoice) -> str | dict[str, Any]:
     return {"type": "function", "name": choice.name} if isinstance(choice, NamedToolChoice) else choice
 
 
-def _encode_tool(tool: ToolDefinition) -> dict[str, Any]:
+def _encode_tool(tool: ToolDefinition, is_strict: bool) -> dict[str, Any]:
     encoded = {
         "type": "function",
         "name": tool.name,
         "description": tool.description,
         "parameters": tool.parameters,
         # This protocol is strict by default, and refuses schemas that are not.
-        "strict": is_strict_tool(tool),
+        "strict": is_strict,
     }
     return encoded | {"defer_loading": True} if tool.is_deferred else encoded
 

@@ -36,7 +36,6 @@ from ..media import (
     describe_media,
     document_name,
     has_scheme,
-    is_all_text,
     media_kind,
 )
 
@@ -50,8 +49,9 @@ def encode_user_content(content: tuple[UserContent, ...]) -> str | list[dict[str
     Raises:
         UnsupportedContentError: The protocol cannot carry an item.
     """
-    if is_all_text(content):
-        return "\n\n".join(str(item) for item in content)
+    texts = [item for item in content if isinstance(item, str)]
+    if len(texts) == len(content):
+        return "\n\n".join(texts)
     return [_text_part(item) if isinstance(item, str) else _encode_or_refuse(item) for item in content]
 
 

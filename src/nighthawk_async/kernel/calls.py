@@ -115,7 +115,8 @@ def inputs_of(
 
 def unnamed_digests(values: Mapping[str, object]) -> dict[str, str]:
     """The digests of values that nobody names; see `coarse_digest`."""
-    return {name: stable_digest.coarse_digest(value) for name, value in values.items()}
+    coarse_digest = stable_digest.coarse_digest
+    return {name: coarse_digest(value) for name, value in values.items()}
 
 
 def _text_of(block: NaturalBlock, literal: str | None) -> dict[str, object]:

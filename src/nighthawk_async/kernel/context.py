@@ -148,6 +148,8 @@ class StepContext:
         step_globals: The module globals of the block's expressions: the live globals of the function's
             module, with the scope's implicit references on top when there are any.
         step_locals: The names the block can read and assign.
+        inherited_names: The step locals that come from the calling step alone, and that the program does not
+            reference: code of the step can use them, and the prompt does not show them.
         is_async: Whether the block's function is async, so that awaitables are awaited.
         is_generator: Whether that function is a generator or async generator.
         read_names: The names of the `<name>` bindings.
@@ -185,6 +187,7 @@ class StepContext:
     execution_ref: ExecutionRef
     step_globals: dict[str, object]
     step_locals: dict[str, object]
+    inherited_names: frozenset[str] = frozenset()
     is_async: bool = True
     is_generator: bool = False
     read_names: tuple[str, ...] = ()
@@ -263,6 +266,14 @@ class StepContext:
         roots = dict.fromkeys(reference.partition(".")[0] for reference in self.references)
         values = (self.step_locals.get(name, self.referenced_globals.get(name)) for name in roots)
         return [cast("Exception", value) for value in values if issubclass(type(value), Exception)]
+
+    @property
+    def shown_locals(self) -> Mapping[str, object]:
+        """The step locals that the prompt shows."""
+        hidden = self.inherited_names
+        if not hidden:
+            return self.step_locals
+        return {name: value for name, value in self.step_locals.items() if name not in hidden}
 
     @property
     def visible_globals(self) -> Mapping[str, object]:

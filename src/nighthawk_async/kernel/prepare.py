@@ -203,7 +203,8 @@ def prepare_step(
     """
     python_locals = _set_locals(python_locals)
     step_globals = _step_globals(site, implicit_references)
-    step_locals = _step_locals(block, program, site, python_locals, parent)
+    inherited = {} if parent is None else parent.step_locals
+    step_locals = _step_locals(block, program, step_globals, site, python_locals, inherited)
     for name in block.read_names:
         _check_read(name, block, step_locals, step_globals)
     allowed_kinds = permitted_kinds(block.allowed_kinds, program, filename=block.filename, line=block.line)
@@ -213,6 +214,7 @@ def prepare_step(
         execution_ref=execution_ref,
         step_globals=step_globals,
         step_locals=step_locals,
+        inherited_names=_inherited_names(program, python_locals, inherited),
         is_async=block.is_async,
         is_generator=site.is_generator,
         read_names=block.read_names,
@@ -293,21 +295,38 @@ def _step_globals(site: NaturalSite, implicit_references: Mapping[str, object]) 
 def _step_locals(
     block: NaturalBlock,
     program: NaturalProgram,
+    step_globals: Mapping[str, object],
     site: NaturalSite,
     python_locals: Mapping[str, object],
-    parent: StepContext | None,
+    inherited: Mapping[str, object],
 ) -> dict[str, object]:
     """The names of the calling step, overridden by the values of the block's own names at its site."""
-    inherited = {} if parent is None else parent.step_locals
     step_locals = {name: value for name, value in inherited.items() if name != "__builtins__"}
-    for name in (*block.write_names, *(reference.partition(".")[0] for reference in program.references)):
-        step_locals.pop(name, None)  # an inherited name must not hide the variable that the block means
+    own = block.local_names | block.free_names
+    for name in (*block.write_names, *_roots(program)):
+        if name in own or name in block.write_names or name in step_globals or hasattr(builtins, name):
+            step_locals.pop(name, None)  # an inherited name must not hide the variable that the block means
         if name in site.captured and name not in block.write_names:
             step_locals[name] = site.captured[name]
     step_locals.update(
         (name, value) for name, value in python_locals.items() if not name.startswith("__nighthawk")
     )
     return step_locals
+
+
+def _roots(program: NaturalProgram) -> dict[str, None]:
+    """The names that the program references, in order."""
+    return dict.fromkeys(reference.partition(".")[0] for reference in program.references)
+
+
+def _inherited_names(
+    program: NaturalProgram, python_locals: Mapping[str, object], inherited: Mapping[str, object]
+) -> frozenset[str]:
+    """The names that come from the calling step alone, and that the program does not reference."""
+    return frozenset(inherited.keys() - python_locals.keys() - _roots(program).keys()) if inherited else _NONE
+
+
+_NONE: frozenset[str] = frozenset()
 
 
 def _check_read(
@@ -436,7 +455,7 @@ def _referenced_globals(
     program: NaturalProgram, context: StepContext, implicit_references: Mapping[str, object]
 ) -> dict[str, object]:
     """Names of the program, and implicit ones, that exist only in the step globals."""
-    names = dict.fromkeys(reference.partition(".")[0] for reference in program.references)
+    names = _roots(program)
     names.update(dict.fromkeys(implicit_references))
     return {
         name: context.step_globals[name]

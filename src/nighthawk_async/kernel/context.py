@@ -25,7 +25,7 @@ from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 from typing_extensions import TypeIs
 
 from ..configuration import StepExecutorConfiguration
-from ..errors import NighthawkError
+from ..errors import NighthawkError, ToolBoundaryError, ToolEvaluationError
 from ..types.execution import ExecutionRef
 from ..types.outcomes import (
     BreakStepOutcome,
@@ -181,6 +181,8 @@ class StepContext:
         variable_annotations: The annotations of the function's variables besides its write bindings,
             unresolved.
         initial_variables: The values of those variables when the step began.
+        failure: The exception of the last call that failed, which code of the step finds as `nh_error`; None
+            for none.
     """
 
     step_id: str
@@ -213,6 +215,7 @@ class StepContext:
     copies: dict[str, tuple[object, object]] = field(default_factory=lambda: {})
     variable_annotations: Mapping[str, object] = field(default_factory=lambda: {})
     initial_variables: Mapping[str, object] = field(default_factory=lambda: {})
+    failure: Exception | None = None
 
     def settle(self, name: str, value: object) -> None:
         """Set a write binding to a value that was converted to its type."""
@@ -260,6 +263,14 @@ class StepContext:
             else:
                 self.helper_names.add(name)
         return lost
+
+    def note_failure(self, error: ToolEvaluationError) -> None:
+        """Note the exception that a call raised; one that the model's own code raises is no call's."""
+        failure = error.__cause__
+        if isinstance(failure, Exception) and is_of_call(failure):
+            self.failure = failure
+            raises = "raise" in self.allowed_kinds
+            error.can_be_raised = raises and bool(self.raise_error_types or self.named_exceptions())
 
     def named_exceptions(self) -> list[Exception]:
         """The exception objects that the program names; the block may raise them, whatever their types."""
@@ -331,6 +342,19 @@ def is_step_function(function: types.FunctionType) -> bool:
     return _OF_STEP.fullmatch(function.__code__.co_filename) is not None
 
 
+def is_of_call(error: Exception) -> bool:
+    """Whether an exception comes from something that was called, and not from a `raise` of the model's."""
+    traceback = error.__traceback__
+    if traceback is None or isinstance(error, ToolBoundaryError):  # that one is meant for the model
+        return False
+    while traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    code = traceback.tb_frame.f_code
+    if _OF_STEP.fullmatch(code.co_filename) is None:
+        return True
+    return dis.opname[code.co_code[traceback.tb_lasti]] not in ("RAISE_VARARGS", "RERAISE")
+
+
 def functions_in(declared: object) -> tuple[object, ...]:
     """The functions in a declaration of a class; an unknown kind of declaration is returned itself."""
     if isinstance(declared, classmethod | staticmethod):
@@ -345,6 +369,10 @@ def functions_in(declared: object) -> tuple[object, ...]:
 _FLAGS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 _BUILTINS = "__builtins__"
 _LISTED_NAMES = 40
+
+
+FAILURE = "nh_error"
+"""The name by which code of a step finds the exception of the last call that failed."""
 
 
 class _Builtins(dict[str, object]):
@@ -369,6 +397,8 @@ class _Builtins(dict[str, object]):
         step_globals = self._context.step_globals
         if name in step_globals:
             return step_globals[name]
+        if name == FAILURE and self._context.failure is not None:
+            return self._context.failure
         return vars(builtins)[name] if name in vars(builtins) else super().__getitem__(name)
 
 
@@ -385,6 +415,8 @@ class _NamedBuiltins(_Builtins):
         context = self._context
         if name in context.referenced_globals or name == "__name__":
             return context.step_globals[name]
+        if name == FAILURE and context.failure is not None:
+            return context.failure
         if name == "__import__" or name in (context.visible_builtins or ()):
             return vars(builtins)[name]
         if name in context.write_names:  # it has no value yet

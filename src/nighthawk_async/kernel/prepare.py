@@ -4,12 +4,12 @@ import builtins
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from types import MappingProxyType
-from typing import NamedTuple, Optional, cast
+from types import MappingProxyType, ModuleType
+from typing import Any, NamedTuple, Optional, cast
 
 from msgspec import Struct, field
 
-from ..errors import AnnotationError, NaturalParseError
+from ..errors import AnnotationError, ExecutionError, NaturalParseError
 from ..executions import Execution
 from ..natural.blocks import NaturalBlock
 from ..natural.program import NaturalProgram, parse_program, permitted_kinds
@@ -17,7 +17,7 @@ from ..types.execution import ExecutionRef
 from ..types.outcomes import OutcomeKind
 from ..types.unset import unset
 from ..values.error_text import describe_error
-from ..values.snapshots import NEVER_CHANGED
+from ..values.snapshots import NEVER_CHANGED, attribute_of
 from ..values.validation import can_validate, check_type, type_name
 from .actor import StepActor
 from .context import StepContext
@@ -241,7 +241,10 @@ def prepare_step(
         _check_return_type(site, context)
     context.changes.objects = _objects_to_keep_valid(context)
     context.declared = _initial_objects(context)
-    context.raise_error_types = _raise_error_types(program, site, context)
+    context.raise_error_types = {
+        **_raise_error_types(program, site, context),
+        **_handled_types(block, python_locals, step_globals),
+    }
     context.referenced_globals = _referenced_globals(program, context, implicit_references)
     return context
 
@@ -381,19 +384,30 @@ def _binding_types(
     parameters: Mapping[str, object],
     context: StepContext,
 ) -> dict[str, object]:
-    """The type of each write binding: as annotated, of its initial value, in the text, else `object`."""
+    """The type of each write binding: as annotated or returned, of its value, in the text, else `object`."""
     types: dict[str, object] = {}
     for name in block.write_names:
         annotation = block.annotations.get(name, parameters.get(name, object) if name != "return" else object)
         resolved = resolve_annotation(annotation, context, subject=f"write binding '{name}'")
         if resolved is object:
-            types[name] = _inferred_type(name, context)
+            returned = _returned_type(context) if name in block.returned_names else object
+            types[name] = _inferred_type(name, context) if returned is object else returned
             if types[name] is object and annotation is object and name in block.named_types:
                 types[name] = _named_type(name, block.named_types[name], program, site, context)
         else:
             check_type(resolved, subject=f"step {context.step_id}: write binding '{name}'")
             types[name] = resolved
     return types
+
+
+def _returned_type(context: StepContext) -> object:
+    """The type of what the function returns; `object` if it has none that values can be validated against."""
+    try:
+        returned = return_type(context)
+    except ExecutionError:
+        return object  # reported later, if the block returns a value
+    is_known = returned is not None and returned is not Any and can_validate(returned)
+    return returned if is_known else object
 
 
 def _inferred_type(name: str, context: StepContext) -> object:
@@ -443,6 +457,42 @@ def _raise_error_types(
         if issubclass(error_type := cast("type", value), Exception):
             types[name] = error_type
     return types
+
+
+_PACKAGE = __name__.partition(".")[0]
+
+
+def _handled_types(
+    block: NaturalBlock, python_locals: Mapping[str, object], step_globals: Mapping[str, object]
+) -> dict[str, type[Exception]]:
+    """The exception types of the `except` clauses around the block, except those that the library raises.
+
+    A variable may hold several types, which then have their own names.
+    """
+    types: dict[str, type[Exception]] = {}
+    for path in block.handled_errors:
+        value = _value_at(path, python_locals, step_globals)
+        members = cast("tuple[object, ...]", value) if type(value) is tuple else (value,)
+        for member in members:
+            if not issubclass(type(member), type) or not issubclass(cast("type", member), Exception):
+                continue
+            error_type = cast("type[Exception]", member)
+            if error_type.__module__.partition(".")[0] != _PACKAGE:
+                types.setdefault(path if member is value else error_type.__name__, error_type)
+    return types
+
+
+def _value_at(path: str, *scopes: Mapping[str, object]) -> object:
+    """The value of a name or dotted path, without running code of objects; None for none."""
+    name, *attributes = path.split(".")
+    value = next((each[name] for each in scopes if name in each), getattr(builtins, name, None))
+    for attribute in attributes:
+        is_plain = issubclass(type(value), ModuleType) or issubclass(type(value), type)
+        try:
+            value = getattr(value, attribute, None) if is_plain else attribute_of(value, attribute)
+        except Exception:  # a module that loads lazily may fail
+            return None
+    return value
 
 
 def _lookup(name: str, context: StepContext) -> object:

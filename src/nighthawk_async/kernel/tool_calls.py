@@ -25,6 +25,7 @@ from ..errors import (
     StepAbortedError,
     StepRejectedError,
     ToolBoundaryError,
+    ToolEvaluationError,
     ToolValidationError,
 )
 from ..prompt.multimodal import as_user_content
@@ -33,6 +34,7 @@ from ..prompt.tokens import TokenCounter
 from ..types.messages import ToolCall, UserContent
 from ..values.plain_data import data_validator, json_schemas_of
 from ..values.schemas import CoreSchema, adapted_core_schema, default_as_data
+from .context import FAILURE
 
 NO_DEFAULT = object()
 """Marks a parameter without a default."""
@@ -312,6 +314,8 @@ def _evaluation_failure(error: NighthawkError) -> ToolError:
             return ToolError(kind="transient", message=str(error), guidance=guidance)
         case _:
             guidance = "Change the call, or go on without its result."
+            if isinstance(error, ToolEvaluationError) and error.can_be_raised:
+                guidance += f" The block can raise this exception: raise_expression {FAILURE}."
             return ToolError(kind="execution", message=str(error), guidance=guidance)
 
 

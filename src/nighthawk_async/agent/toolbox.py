@@ -26,6 +26,7 @@ from ..kernel.commands import Assign, ChangedNames, Command, Evaluate, Execute
 from ..kernel.context import StepContext, are_statements
 from ..kernel.environment import Environment
 from ..kernel.fold import ToolCallFold
+from ..kernel.progress import report_progress
 from ..kernel.reports import ToolCallActivity, ToolCallFailed
 from ..kernel.tool_calls import (
     ToolError,
@@ -35,7 +36,7 @@ from ..kernel.tool_calls import (
     outcome_of_failure,
     render_outcome,
 )
-from ..kernel.tools import FIND_TOOL_NAME, SKILL_TOOL_NAME, Tool
+from ..kernel.tools import FIND_TOOL_NAME, PROGRESS_TOOL_NAME, SKILL_TOOL_NAME, Tool
 from ..observation import NodeState, find_node_writer
 from ..prompt.scalars import PLAIN_TYPES
 from ..secret_names import HIDDEN, hides_value
@@ -75,6 +76,12 @@ class _AssignArguments(msgspec.Struct, forbid_unknown_fields=True):
 
 class _ExecArguments(msgspec.Struct, forbid_unknown_fields=True):
     statements: str
+
+
+class _ProgressArguments(msgspec.Struct, forbid_unknown_fields=True):
+    message: str
+    done: float | None = None
+    total: float | None = None
 
 
 class ProvidedTool(Struct, frozen=True, kw_only=True):
@@ -123,6 +130,15 @@ def _post_assign(actor: StepActor, arguments: str) -> Pending[object]:
 
 def _post_exec(actor: StepActor, arguments: str) -> Pending[object]:
     return actor.post_execute(decode_arguments(arguments, _ExecArguments).statements)
+
+
+def _post_progress(actor: StepActor, arguments: str) -> Pending[object]:
+    decoded = decode_arguments(arguments, _ProgressArguments)
+
+    def report() -> None:
+        report_progress(actor.node, decoded.message, done=decoded.done, total=decoded.total)
+
+    return actor.post_call(PROGRESS_TOOL_NAME, report)
 
 
 def describe_reply(
@@ -184,6 +200,7 @@ def make_provided_tool(
 
 
 _TEXT: Mapping[str, Any] = {"type": "string"}
+_NUMBER: Mapping[str, Any] = {"type": "number", "minimum": 0}
 
 
 PROVIDED_TOOLS: Mapping[str, ProvidedTool] = {
@@ -207,6 +224,13 @@ PROVIDED_TOOLS: Mapping[str, ProvidedTool] = {
         {"statements": _TEXT},
         required=("statements",),
         post=_post_exec,
+    ),
+    PROGRESS_TOOL_NAME: make_provided_tool(
+        PROGRESS_TOOL_NAME,
+        "Tell those who wait what you are doing, and how much is done. Call it beside other calls.",
+        {"message": _TEXT, "done": _NUMBER, "total": _NUMBER},
+        required=("message",),
+        post=_post_progress,
     ),
 }
 

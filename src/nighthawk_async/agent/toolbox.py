@@ -26,7 +26,6 @@ from ..kernel.commands import Assign, ChangedNames, Command, Evaluate, Execute
 from ..kernel.context import StepContext, are_statements
 from ..kernel.environment import Environment
 from ..kernel.fold import ToolCallFold
-from ..kernel.progress import report_progress
 from ..kernel.reports import ToolCallActivity, ToolCallFailed
 from ..kernel.tool_calls import (
     ToolError,
@@ -37,6 +36,7 @@ from ..kernel.tool_calls import (
     render_outcome,
 )
 from ..kernel.tools import FIND_TOOL_NAME, PROGRESS_TOOL_NAME, SKILL_TOOL_NAME, Tool
+from ..lazy_exports import LazyModule
 from ..observation import NodeState, find_node_writer
 from ..prompt.scalars import PLAIN_TYPES
 from ..secret_names import HIDDEN, hides_value
@@ -49,8 +49,10 @@ from .refusals import GuardedCalls, Refusals, count_correction, find_host_error
 from .task import Conversation
 
 if TYPE_CHECKING:
+    from ..kernel import progress as progress_reports
     from .tool_search import ToolFinder
 else:
+    progress_reports = LazyModule("nighthawk_async.kernel.progress")  # few models report their progress
     ToolFinder = object
 
 Arguments = TypeVar("Arguments")
@@ -136,7 +138,7 @@ def _post_progress(actor: StepActor, arguments: str) -> Pending[object]:
     decoded = decode_arguments(arguments, _ProgressArguments)
 
     def report() -> None:
-        report_progress(actor.node, decoded.message, done=decoded.done, total=decoded.total)
+        progress_reports.report_progress(actor.node, decoded.message, done=decoded.done, total=decoded.total)
 
     return actor.post_call(PROGRESS_TOOL_NAME, report)
 

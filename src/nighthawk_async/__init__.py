@@ -66,6 +66,7 @@ _load, __dir__, __all__ = attach_exports(
         "journal.effects": ("once", "repeatable"),
         "kernel.commands": ("blocking",),
         "kernel.context": ("StepContext",),
+        "kernel.progress": ("progress",),
         "kernel.environment": (
             "get_current_step_actor",
             "get_current_step_context",

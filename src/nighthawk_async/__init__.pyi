@@ -52,6 +52,7 @@ from .kernel.environment import (
     resource,
 )
 from .kernel.policy import Policy
+from .kernel.progress import progress
 from .kernel.tool_sets import tool, tool_set
 from .kernel.tools import RunContext
 from .models.batched import batched
@@ -139,6 +140,7 @@ __all__ = [
     "partial_values",
     "permissions",
     "policies",
+    "progress",
     "repeatable",
     "request_approval",
     "resilience",

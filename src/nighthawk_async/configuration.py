@@ -23,7 +23,7 @@ DEFAULT_MODEL = "openai-responses:gpt-5.4-nano"
 JsonRendererStyle: TypeAlias = Literal["strict", "default", "detailed"]
 """Marks for what previews leave out: none, `…`, or comments with counts."""
 
-ProvidedToolName: TypeAlias = Literal["nh_eval", "nh_assign", "nh_exec"]
+ProvidedToolName: TypeAlias = Literal["nh_eval", "nh_assign", "nh_exec", "nh_progress"]
 """The provided tools that a configuration may offer or not; `nh_outcome` belongs to the outcome transport."""
 
 DEFAULT_SYSTEM_PROMPT_TEMPLATE = """\

@@ -363,7 +363,13 @@ class ApprovalExpiredError(HumanError, TimeoutError):
 
 
 class ToolEvaluationError(NighthawkError):
-    """Evaluating an expression or a statement inside a tool call failed. The cause is chained."""
+    """Evaluating an expression or a statement inside a tool call failed. The cause is chained.
+
+    Attributes:
+        can_be_raised: Whether the block may raise the cause, the very object, by an expression.
+    """
+
+    can_be_raised: bool = False
 
 
 class ToolValidationError(NighthawkError):

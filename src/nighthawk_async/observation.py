@@ -57,6 +57,13 @@ Inputs: TypeAlias = Mapping[str, object]
 WORKER = "nighthawk.worker"
 """The attribute with the name of the worker on which the work of a node runs."""
 
+PROGRESS = "nighthawk.progress"
+"""The attribute with the progress that the code of a node has reported last, as a text."""
+
+PROGRESS_DONE = f"{PROGRESS}.done"
+PROGRESS_TOTAL = f"{PROGRESS}.total"
+"""The attributes with its numbers; an empty text for one that was not given."""
+
 
 class Preview(str):
     """A value as text that was made where the value is, on a worker; it is shown as it is."""

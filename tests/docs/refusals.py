@@ -27,6 +27,7 @@ from .refusing_policies import (
     leave_open,
     overseen,
     shop,
+    shop_after_another,
     shop_beside_another,
 )
 
@@ -441,6 +442,9 @@ SCENARIOS: tuple[Scenario, ...] = (
     of_call("It changes what another step has bound, in a run with `concurrent_mutation=\"error\"`",
             "execution", evaluate("basket.append('pear')"), call=shop_beside_another,
             run=lambda: {"concurrent_mutation": "error"}),
+    of_call("It uses what another step has changed meanwhile, in a run with `concurrent_mutation=\"first\"`",
+            "execution", evaluate("basket.append('pear')"), call=shop_after_another,
+            run=lambda: {"concurrent_mutation": "first"}),
     of_call("It calls what asks people, and one says no", "oversight", evaluate("confirm(basket)"),
             call=shop, run=lambda: {"human": Answering(deny)}),
     of_call("It calls what asks people, and nobody answers in time", "execution",

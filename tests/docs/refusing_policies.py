@@ -17,6 +17,7 @@ __all__ = [
     "leave_open",
     "overseen",
     "shop",
+    "shop_after_another",
     "shop_beside_another",
 ]
 
@@ -87,6 +88,33 @@ async def shop_beside_another() -> None:
             await work(basket, Purse())
         finally:
             is_done.set()
+
+
+async def shop_after_another() -> None:
+    """Another step that has the same basket changes it while the model answers."""
+    basket, is_answering, is_changed = ["fig"], anyio.Event(), anyio.Event()
+
+    async def add(_: StepCall) -> StepResponse:
+        await is_answering.wait()
+        actor = nh.get_current_step_actor()
+        await actor.settle(actor.post_execute("basket.append('plum')"))
+        return pass_response()
+
+    async def add_to_basket() -> None:
+        async with nh.scope(step_executor=CallbackExecutor(add)):
+            await buy(basket)
+        is_changed.set()
+
+    async def let_it_be_changed(_: nh.hooks.BeforeModelRequest) -> None:
+        is_answering.set()
+        await is_changed.wait()
+
+    hooks = nh.Hooks()
+    hooks.on(nh.hooks.BeforeModelRequest, let_it_be_changed)
+    async with anyio.create_task_group() as task_group:
+        task_group.start_soon(add_to_basket)
+        with nh.scope(hooks=hooks):
+            await work(basket, Purse())
 
 
 class Overseer:

@@ -78,6 +78,8 @@ def _decoded(results: list[nh.models.ToolResult]) -> Iterator[Mapping[str, Any]]
         assert isinstance(text, str)
         if text.startswith('{"value"'):
             yield json.loads(text)
+        elif not text.startswith("{"):  # a text of several lines, or a result that is shown as text
+            yield {"value": text, "error": None}
 
 
 def section(prompt: str, name: str) -> str:

@@ -165,13 +165,13 @@ async def test_6_outcomes_steer_the_python_control_flow() -> None:
     responses = [
         pass_response(),
         continue_response(),
-        raise_response("bad", "ValueError"),
-        break_response(),
+        raise_response("bad", "ValueError"),  # which the clause around the block handles
+        raise_response("bad", "KeyError"),
     ]
     async with nh.run(ScriptedExecutor(responses)):
-        with pytest.raises(nh.ExecutionError, match="'ValueError' is not allowed"):
-            await steering([1, 2, 3, 4], seen)  # the text names no ValueError
-    assert seen == [1, "after", 2, 3]
+        with pytest.raises(nh.ExecutionError, match="'KeyError' is not allowed"):
+            await steering([1, 2, 3, 4], seen)  # nothing names KeyError
+    assert seen == [1, "after", 2, "bad", 3, 4]
 
 
 async def test_6_raise_return_and_break_go_through_finally_and_with() -> None:

@@ -277,6 +277,27 @@ async def test_8_1_an_inherited_name_does_not_hide_what_the_block_means() -> Non
     assert result == ("module", [1, 2], 1)
 
 
+async def test_8_1_a_name_that_is_nowhere_else_is_that_of_the_parent() -> None:
+    @nh.natural_function
+    async def borrowing() -> object:
+        """natural
+        Read <borrowed> and <borrowed.upper>.
+        """
+
+    async def answer(call: StepCall) -> StepResponse:
+        if "shared" in call.natural_program:
+            actor = nh.get_current_step_actor()
+            await actor.settle(actor.post_assign("borrowed", "'of the parent'"))
+            return return_response("borrowing()")
+        return return_response("borrowed")
+
+    async with nh.run(CallbackExecutor(answer)):
+        with nh.scope(implicit_references={"borrowing": borrowing}):
+            assert await parent("s") == "of the parent"
+        with pytest.raises(NameError, match="borrowed"):
+            await borrowing()
+
+
 async def test_8_1_an_unbound_local_variable_is_not_found_in_the_parent() -> None:
     @nh.natural_function
     async def unbound() -> None:

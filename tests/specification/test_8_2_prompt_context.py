@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import nighthawk_async as nh
-from tests.specification.scripted_steps import PASS, ScriptedSteps, assigning, section
+from tests.specification.scripted_steps import PASS, ScriptedSteps, assigning, executing, returning, section
 
 pytestmark = pytest.mark.anyio
 
@@ -158,3 +158,65 @@ async def test_8_2_implicit_references_are_shown_without_being_mentioned() -> No
     async with nh.run(steps.executor), nh.scope(implicit_references={"lookup": helper}):
         await compute(1, "a")
     assert "lookup: (base: int, bonus: int = 0) -> int" in section(steps.user_prompt, "GLOBALS")
+
+
+# ---- a step that is called by another
+
+
+@nh.natural_function
+async def judged(text: str) -> int:
+    """natural
+    Count the stars in <text>, as <rules> has them.
+    """
+    return 0
+
+
+async def test_8_2_2_the_prompt_of_a_called_function_shows_its_own_names_only() -> None:
+    @nh.natural_function
+    async def judging(texts: list[str], rules: str, other: dict[str, int]) -> int:
+        """natural
+        Call <judged> for each of <texts>, and mind <rules> and <other>.
+        """
+        return 0
+
+    number = 50
+    texts = [f"text {each}: " + "a long text " * 30 for each in range(number)]
+    steps = ScriptedSteps(
+        executing("mine = 1\nfound = [await judged(each) for each in texts]"),
+        *(returning("len(texts) + mine + other['x'] + len(text)") for _ in texts),
+        returning("sum(found)"),
+    )
+    async with nh.run(steps.executor):
+        total = await judging(texts, "one star each", {"x": 7})
+    assert total == sum(number + 8 + len(text) for text in texts)  # all names of the caller resolve
+    first, *inner = (str(each.messages[0].content[0]) for each in steps.model.requests[:-1])
+    assert len(inner) == number
+    for text, prompt in zip(texts, inner, strict=True):
+        assert section(prompt, "LOCALS").splitlines() == [
+            'rules: str = "one star each"',
+            f'text: str = "{text}"',
+        ]
+        assert len(prompt) < 1_000 < len(first)
+
+
+async def test_8_2_2_recursion_shows_the_names_of_the_innermost_call() -> None:
+    @nh.natural_function
+    async def descend(depth: int) -> int:
+        local = f"local {depth}"
+        """natural
+        Descend from <depth> by <descend>.
+        """
+        return len(local)
+
+    steps = ScriptedSteps(
+        executing("note = depth\nx = await descend(depth - 1)"),
+        executing("deeper = [note, depth]\nx = await descend(depth - 1)"),
+        returning("sum([note, depth, *deeper])"),
+        returning("x"),
+        returning("x"),
+    )
+    async with nh.run(steps.executor):
+        assert await descend(2) == 2 + 0 + 2 + 1
+    innermost = section(str(steps.model.requests[2].messages[0].content[0]), "LOCALS")
+    own = ["depth: int = 0", "descend: (depth: int) -> int  # async", 'local: str = "local 0"']
+    assert innermost.splitlines() == own

@@ -190,7 +190,7 @@ async def test_ignore_turns_the_guard_off(change_of: str) -> None:
     assert "in flight has bound" not in str(steps.envelopes)
 
 
-async def test_only_three_modes_exist() -> None:
+async def test_only_four_modes_exist() -> None:
     with pytest.raises(nh.NighthawkError, match="concurrent_mutation must be one of"):
         nh.run(ScriptedSteps(PASS).executor, concurrent_mutation="loud")  # pyright: ignore[reportArgumentType]
 

@@ -332,9 +332,11 @@ async def test_a_step_that_is_called_from_a_step_inherits_only_what_that_one_see
         """
         return shared, unnamed, call
 
-    steps = named(executing("mine = 3\nx = await call()"), returning("number"), PASS)
+    code = "100 * mine + 10 * shared + number + ('unnamed' in locals())"
+    steps = named(executing("mine = 3\nx = await call()"), returning(code), evaluating("x"), PASS)
     await carried_out(outer_of_all, steps)
-    assert prompts(steps)[:2] == [["call", "shared"], ["call", "mine", "number", "shared"]]
+    assert prompts(steps)[:2] == [["call", "shared"], ["number"]]
+    assert steps.envelopes[-1]["value"] == 315
 
 
 async def test_permissions_hold_as_well() -> None:

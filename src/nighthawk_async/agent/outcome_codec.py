@@ -10,6 +10,7 @@ from typing import Any, TypeGuard, cast
 from msgspec import Struct
 
 from ..errors import ExecutionError, ToolValidationError
+from ..kernel.conclude import full_type_name
 from ..kernel.environment import find_environment
 from ..types.outcomes import (
     OUTCOME_KINDS,
@@ -184,9 +185,9 @@ def _raise_outcome(data: Mapping[str, Any], form: AnswerForm) -> RaiseStepOutcom
                 "an outcome of kind 'raise' has a raise_message, and perhaps a raise_error_type, or it has a "
                 "raise_expression"
             ).caused_by("outcome_fields")
-        if not form.raises_objects:
+        if not form.takes_expressions:
             raise ExecutionError(
-                "raise_expression is not allowed here: the program names no exception; give a raise_message"
+                "raise_expression is not allowed here: there are no expressions; give a raise_message"
             ).caused_by("raise_expression")
         return RaiseStepOutcome(raise_expression=expression)
     if message is None:
@@ -194,7 +195,7 @@ def _raise_outcome(data: Mapping[str, Any], form: AnswerForm) -> RaiseStepOutcom
         raise ExecutionError(f"an outcome of kind 'raise' needs the field {fields}").caused_by(
             "outcome_fields"
         )
-    if error_type is not None and error_type not in form.raise_error_types:
+    if error_type is not None and full_type_name(error_type, form.raise_error_types) is None:
         raise ExecutionError(
             f"raise_error_type {error_type!r} is not allowed here; "
             f"allowed: {', '.join(form.raise_error_types) or 'none, leave it out'}"

@@ -342,7 +342,7 @@ class StepPrompt:
         """Whether fitting types and values into their budgets may need the tokenizer."""
         limits, context = self._limits, self.context
         return self._types_section.needs_counting(limits.types_max_tokens, self.counter) or not (
-            _surely_fit(context.step_locals, limits.locals_max_tokens, limits)
+            _surely_fit(context.shown_locals, limits.locals_max_tokens, limits)
             and _surely_fit(context.referenced_globals, limits.globals_max_tokens, limits)
         )
 
@@ -401,7 +401,7 @@ class StepPrompt:
             name: The section.
             only: The names to show; None for all.
         """
-        entries = self.context.step_locals if name == "locals" else self.context.referenced_globals
+        entries = self.context.shown_locals if name == "locals" else self.context.referenced_globals
         return render_section(
             entries if only is None else {key: entries[key] for key in only if key in entries},
             section=name,

@@ -35,7 +35,8 @@ from ..kernel.tool_calls import (
     outcome_of_failure,
     render_outcome,
 )
-from ..kernel.tools import FIND_TOOL_NAME, Tool
+from ..kernel.tools import FIND_TOOL_NAME, PROGRESS_TOOL_NAME, Tool
+from ..lazy_exports import LazyModule
 from ..observation import NodeState, find_node_writer
 from ..prompt.scalars import PLAIN_TYPES
 from ..secret_names import HIDDEN, hides_value
@@ -48,8 +49,10 @@ from .refusals import GuardedCalls, Refusals, count_correction, find_host_error
 from .task import Conversation
 
 if TYPE_CHECKING:
+    from ..kernel import progress as progress_reports
     from .tool_search import ToolFinder
 else:
+    progress_reports = LazyModule("nighthawk_async.kernel.progress")  # few models report their progress
     ToolFinder = object
 
 Arguments = TypeVar("Arguments")
@@ -75,6 +78,12 @@ class _AssignArguments(msgspec.Struct, forbid_unknown_fields=True):
 
 class _ExecArguments(msgspec.Struct, forbid_unknown_fields=True):
     statements: str
+
+
+class _ProgressArguments(msgspec.Struct, forbid_unknown_fields=True):
+    message: str
+    done: float | None = None
+    total: float | None = None
 
 
 class ProvidedTool(Struct, frozen=True, kw_only=True):
@@ -123,6 +132,15 @@ def _post_assign(actor: StepActor, arguments: str) -> Pending[object]:
 
 def _post_exec(actor: StepActor, arguments: str) -> Pending[object]:
     return actor.post_execute(decode_arguments(arguments, _ExecArguments).statements)
+
+
+def _post_progress(actor: StepActor, arguments: str) -> Pending[object]:
+    decoded = decode_arguments(arguments, _ProgressArguments)
+
+    def report() -> None:
+        progress_reports.report_progress(actor.node, decoded.message, done=decoded.done, total=decoded.total)
+
+    return actor.post_call(PROGRESS_TOOL_NAME, report)
 
 
 def describe_reply(
@@ -184,6 +202,7 @@ def make_provided_tool(
 
 
 _TEXT: Mapping[str, Any] = {"type": "string"}
+_NUMBER: Mapping[str, Any] = {"type": "number", "minimum": 0}
 
 
 PROVIDED_TOOLS: Mapping[str, ProvidedTool] = {
@@ -207,6 +226,13 @@ PROVIDED_TOOLS: Mapping[str, ProvidedTool] = {
         {"statements": _TEXT},
         required=("statements",),
         post=_post_exec,
+    ),
+    PROGRESS_TOOL_NAME: make_provided_tool(
+        PROGRESS_TOOL_NAME,
+        "Tell those who wait what you are doing, and how much is done. Call it beside other calls.",
+        {"message": _TEXT, "done": _NUMBER, "total": _NUMBER},
+        required=("message",),
+        post=_post_progress,
     ),
 }
 

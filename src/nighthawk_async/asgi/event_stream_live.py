@@ -14,6 +14,8 @@ from typing import Literal, TypeAlias
 import anyio
 from msgspec import Struct
 
+from ..observation import PROGRESS_DONE, PROGRESS_TOTAL
+from ..observe.node_words import progress_text
 from ..observe.views import NodeView, view_as_json
 from ..types.json import JsonableValue
 from .event_stream_encoding import StreamEvent, encode_event, transcript_events
@@ -77,7 +79,7 @@ class ProgressEvents:
     """The events of one stream in the compact profile."""
 
     def __init__(self) -> None:
-        self._reported: Counts | None = None
+        self._reported: tuple[Counts, Mapping[str, JsonableValue]] | None = None
 
     def between(self, old: NodeView | None, new: NodeView) -> Iterator[StreamEvent]:
         """Return the event of the progress of a node, if it is another one than was reported last.
@@ -86,11 +88,33 @@ class ProgressEvents:
             old: The view that is known; None for none.
             new: A later view of the same node.
         """
-        counts = count_progress(new)
-        if old is None or counts != self._reported:
-            self._reported = counts
+        counts, reported = count_progress(new), reported_progress(new)
+        if old is None or (counts, reported) != self._reported:
+            self._reported = counts, reported
             data = {"id": new.id, "done": counts.done, "total": counts.total, "failed": counts.failed}
-            yield StreamEvent(name="progress", data={**data})
+            yield StreamEvent(
+                name="progress", data={**data, **({"reported": {**reported}} if reported else {})}
+            )
+
+
+def reported_progress(view: NodeView) -> Mapping[str, JsonableValue]:
+    """The progress that code reports itself, in the newest activity that does: text, and numbers if given.
+
+    Args:
+        view: The view of the node.
+    """
+    found: Mapping[str, JsonableValue] = {}
+    node: NodeView | None = view
+    while node is not None:
+        if text := progress_text(node):
+            numbers = {
+                "done": node.attributes.get(PROGRESS_DONE),
+                "total": node.attributes.get(PROGRESS_TOTAL),
+            }
+            given = {name: each for name, each in numbers.items() if not isinstance(each, str | None)}
+            found = {"text": text, **given}
+        node = next((each for each in reversed(node.children) if not each.is_ended), None)
+    return found
 
 
 _NOT_TOLD = (

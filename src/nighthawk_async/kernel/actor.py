@@ -587,9 +587,11 @@ class StepActor(Steering):
         guard = self.call_guard
         try:
             reply = await self._settle(pending, may_await=may_await)
-        except NighthawkError:
+        except NighthawkError as error:
             if guard is not None:
                 guard.raise_failure()
+            if isinstance(error, ToolEvaluationError):
+                self.context.note_failure(error)
             raise
         finally:
             if pending in self._claimed:

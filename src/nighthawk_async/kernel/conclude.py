@@ -1,6 +1,6 @@
 """Validation of the end of a step (specification 8.4, 8.5 and 9)."""
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, cast
@@ -30,7 +30,7 @@ from ..types.unset import UNSET
 from ..values.error_text import describe_error
 from ..values.validation import NEW, Declared, Origin, type_name, validate_value
 from .actor import StepActor
-from .context import StepContext, calls_something
+from .context import StepContext, calls_something, is_of_call
 from .declared_types import declared_type, origin_of, return_type, validated_return
 
 Rewriter: TypeAlias = str
@@ -360,7 +360,7 @@ def _check_exception(context: StepContext, outcome: RaiseStepOutcome) -> None:
     if not isinstance(cast("object", name), str | None):
         what = f"step {context.step_id}: raise_error_type is no name"
         raise ExecutionError(f"{what}: {name!r}").without_content(what)
-    if name is not None and name not in context.raise_error_types:
+    if name is not None and full_type_name(name, context.raise_error_types) is None:
         refused = f"not allowed for this block; allowed: {', '.join(context.raise_error_types) or 'none'}"
         message = f"the exception type {name!r} is {refused}; message: {outcome.raise_message}"
         error = ExecutionError(f"step {context.step_id}: {message}")
@@ -384,17 +384,40 @@ def _checked_exception(context: StepContext, value: object, note: str) -> Except
             refused = ExecutionError(f"{what}: {describe_error(error)}{note}").without_content(what)
             raise refused.caused_by("raise_expression") from error
     kind = type(given)
-    if issubclass(kind, tuple(context.raise_error_types.values())) or any(
-        given is each for each in context.named_exceptions()
-    ):
+    if not issubclass(kind, Exception):
+        is_allowed = False
+    elif issubclass(kind, tuple(context.raise_error_types.values())) or given is context.failure:
+        is_allowed = True
+    else:
+        exception = cast("Exception", given)
+        is_allowed = any(exception is each for each in context.named_exceptions()) or is_of_call(exception)
+    if is_allowed:
         return cast("Exception", given)
-    allowed = ", ".join(context.raise_error_types) or "none"
+    allowed = ", ".join(context.raise_error_types) or "none, since the program names no exception"
     what = (
         f"step {context.step_id}: raise_expression must give an exception that the block may raise, or an "
-        f"instance of a subclass; allowed types: {allowed}; it gives an object of type {type_name(kind)}"
+        f"instance of a subclass, or one that a call has raised; allowed types: {allowed}; it gives an "
+        f"object of type {type_name(kind)}"
     )
     refused = ExecutionError(f"{what}{note}").caused_by("raise_expression")
     raise refused.without_content(f"step {context.step_id}: raise_expression: not allowed")
+
+
+def full_type_name(name: str, names: Iterable[str]) -> str | None:
+    """The name of an exception type as the program writes it: `Timeout` may mean `errors.Timeout`.
+
+    Args:
+        name: The name as the model writes it.
+        names: The names of all types that may be raised.
+
+    Returns:
+        None if there is no such type, or several.
+    """
+    known = tuple(names)
+    if name in known:
+        return name
+    found = [each for each in known if each.endswith(f".{name}")]
+    return found[0] if len(found) == 1 else None
 
 
 def exception_of(context: StepContext, outcome: RaiseStepOutcome) -> Exception:
@@ -408,7 +431,8 @@ def exception_of(context: StepContext, outcome: RaiseStepOutcome) -> Exception:
         what = f"step {context.step_id} raised, without a type"
         return ExecutionError(outcome.raise_message).without_content(what)
     try:
-        return context.raise_error_types[name](outcome.raise_message)
+        full_name = full_type_name(name, context.raise_error_types)
+        return context.raise_error_types[full_name or name](outcome.raise_message)
     except Exception as error:  # the constructor is the user's
         what = f"step {context.step_id}: {name} cannot be made from a message alone"
         message = f"{what} ({error}); message: {outcome.raise_message}"

@@ -25,7 +25,7 @@ from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 from typing_extensions import TypeIs
 
 from ..configuration import StepExecutorConfiguration
-from ..errors import NighthawkError
+from ..errors import NighthawkError, ToolBoundaryError, ToolEvaluationError
 from ..types.execution import ExecutionRef
 from ..types.outcomes import (
     BreakStepOutcome,
@@ -148,6 +148,8 @@ class StepContext:
         step_globals: The module globals of the block's expressions: the live globals of the function's
             module, with the scope's implicit references on top when there are any.
         step_locals: The names the block can read and assign.
+        inherited_names: The step locals that come from the calling step alone, and that the program does not
+            reference: code of the step can use them, and the prompt does not show them.
         is_async: Whether the block's function is async, so that awaitables are awaited.
         is_generator: Whether that function is a generator or async generator.
         read_names: The names of the `<name>` bindings.
@@ -179,12 +181,15 @@ class StepContext:
         variable_annotations: The annotations of the function's variables besides its write bindings,
             unresolved.
         initial_variables: The values of those variables when the step began.
+        failure: The exception of the last call that failed, which code of the step finds as `nh_error`; None
+            for none.
     """
 
     step_id: str
     execution_ref: ExecutionRef
     step_globals: dict[str, object]
     step_locals: dict[str, object]
+    inherited_names: frozenset[str] = frozenset()
     is_async: bool = True
     is_generator: bool = False
     read_names: tuple[str, ...] = ()
@@ -210,6 +215,7 @@ class StepContext:
     copies: dict[str, tuple[object, object]] = field(default_factory=lambda: {})
     variable_annotations: Mapping[str, object] = field(default_factory=lambda: {})
     initial_variables: Mapping[str, object] = field(default_factory=lambda: {})
+    failure: Exception | None = None
 
     def settle(self, name: str, value: object) -> None:
         """Set a write binding to a value that was converted to its type."""
@@ -258,11 +264,27 @@ class StepContext:
                 self.helper_names.add(name)
         return lost
 
+    def note_failure(self, error: ToolEvaluationError) -> None:
+        """Note the exception that a call raised; one that the model's own code raises is no call's."""
+        failure = error.__cause__
+        if isinstance(failure, Exception) and is_of_call(failure):
+            self.failure = failure
+            raises = "raise" in self.allowed_kinds
+            error.can_be_raised = raises and bool(self.raise_error_types or self.named_exceptions())
+
     def named_exceptions(self) -> list[Exception]:
         """The exception objects that the program names; the block may raise them, whatever their types."""
         roots = dict.fromkeys(reference.partition(".")[0] for reference in self.references)
         values = (self.step_locals.get(name, self.referenced_globals.get(name)) for name in roots)
         return [cast("Exception", value) for value in values if issubclass(type(value), Exception)]
+
+    @property
+    def shown_locals(self) -> Mapping[str, object]:
+        """The step locals that the prompt shows."""
+        hidden = self.inherited_names
+        if not hidden:
+            return self.step_locals
+        return {name: value for name, value in self.step_locals.items() if name not in hidden}
 
     @property
     def visible_globals(self) -> Mapping[str, object]:
@@ -320,6 +342,19 @@ def is_step_function(function: types.FunctionType) -> bool:
     return _OF_STEP.fullmatch(function.__code__.co_filename) is not None
 
 
+def is_of_call(error: Exception) -> bool:
+    """Whether an exception comes from something that was called, and not from a `raise` of the model's."""
+    traceback = error.__traceback__
+    if traceback is None or isinstance(error, ToolBoundaryError):  # that one is meant for the model
+        return False
+    while traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    code = traceback.tb_frame.f_code
+    if _OF_STEP.fullmatch(code.co_filename) is None:
+        return True
+    return dis.opname[code.co_code[traceback.tb_lasti]] not in ("RAISE_VARARGS", "RERAISE")
+
+
 def functions_in(declared: object) -> tuple[object, ...]:
     """The functions in a declaration of a class; an unknown kind of declaration is returned itself."""
     if isinstance(declared, classmethod | staticmethod):
@@ -334,6 +369,10 @@ def functions_in(declared: object) -> tuple[object, ...]:
 _FLAGS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 _BUILTINS = "__builtins__"
 _LISTED_NAMES = 40
+
+
+FAILURE = "nh_error"
+"""The name by which code of a step finds the exception of the last call that failed."""
 
 
 class _Builtins(dict[str, object]):
@@ -358,6 +397,8 @@ class _Builtins(dict[str, object]):
         step_globals = self._context.step_globals
         if name in step_globals:
             return step_globals[name]
+        if name == FAILURE and self._context.failure is not None:
+            return self._context.failure
         return vars(builtins)[name] if name in vars(builtins) else super().__getitem__(name)
 
 
@@ -374,6 +415,8 @@ class _NamedBuiltins(_Builtins):
         context = self._context
         if name in context.referenced_globals or name == "__name__":
             return context.step_globals[name]
+        if name == FAILURE and context.failure is not None:
+            return context.failure
         if name == "__import__" or name in (context.visible_builtins or ()):
             return vars(builtins)[name]
         if name in context.write_names:  # it has no value yet

@@ -346,8 +346,31 @@ class PermissionDecided(HookEvent):
     rule: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgressReported(HookEvent):
+    """Code of the program, or a model, has reported progress. Observation only.
+
+    It happens in any code, so its hooks must be `def`.
+
+    Args:
+        message: What is being done; may be empty.
+        done: The number of units that are done; None if it was not given.
+        total: The number of units; None if it is not known.
+    """
+
+    message: str
+    done: float | None = None
+    total: float | None = None
+
+
 Event: TypeAlias = (
-    BudgetThreshold | OversightDecided | PermissionDecided | Retry | ToolLoopSuspected | VerificationRefused
+    BudgetThreshold
+    | OversightDecided
+    | PermissionDecided
+    | ProgressReported
+    | Retry
+    | ToolLoopSuspected
+    | VerificationRefused
 )
 
 

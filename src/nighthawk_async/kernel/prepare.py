@@ -2,12 +2,12 @@
 
 import builtins
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
-from typing import NamedTuple, Optional, cast
+from types import MappingProxyType, ModuleType
+from typing import Any, NamedTuple, Optional, cast
 
 from msgspec import Struct, field
 
-from ..errors import AnnotationError, NaturalParseError
+from ..errors import AnnotationError, ExecutionError, NaturalParseError
 from ..executions import Execution
 from ..natural.blocks import NaturalBlock
 from ..natural.program import NaturalProgram, parse_program, permitted_kinds
@@ -15,7 +15,7 @@ from ..types.execution import ExecutionRef
 from ..types.outcomes import OutcomeKind
 from ..types.unset import unset
 from ..values.error_text import describe_error
-from ..values.snapshots import NEVER_CHANGED
+from ..values.snapshots import NEVER_CHANGED, attribute_of
 from ..values.validation import can_validate, check_type, type_name
 from .actor import StepActor
 from .context import StepContext
@@ -183,7 +183,8 @@ def prepare_step(
     """
     python_locals = _set_locals(python_locals)
     step_globals = _step_globals(site, implicit_references)
-    step_locals = _step_locals(block, program, site, python_locals, parent)
+    inherited = {} if parent is None else parent.step_locals
+    step_locals = _step_locals(block, program, step_globals, site, python_locals, inherited)
     for name in block.read_names:
         _check_read(name, block, step_locals, step_globals)
     allowed_kinds = permitted_kinds(block.allowed_kinds, program, filename=block.filename, line=block.line)
@@ -193,6 +194,7 @@ def prepare_step(
         execution_ref=execution_ref,
         step_globals=step_globals,
         step_locals=step_locals,
+        inherited_names=_inherited_names(program, python_locals, inherited),
         is_async=block.is_async,
         is_generator=site.is_generator,
         read_names=block.read_names,
@@ -219,7 +221,10 @@ def prepare_step(
         _check_return_type(site, context)
     context.changes.objects = _objects_to_keep_valid(context)
     context.declared = _initial_objects(context)
-    context.raise_error_types = _raise_error_types(program, site, context)
+    context.raise_error_types = {
+        **_raise_error_types(program, site, context),
+        **_handled_types(block, python_locals, step_globals),
+    }
     context.referenced_globals = _referenced_globals(program, context, implicit_references)
     return context
 
@@ -273,21 +278,38 @@ def _step_globals(site: NaturalSite, implicit_references: Mapping[str, object]) 
 def _step_locals(
     block: NaturalBlock,
     program: NaturalProgram,
+    step_globals: Mapping[str, object],
     site: NaturalSite,
     python_locals: Mapping[str, object],
-    parent: StepContext | None,
+    inherited: Mapping[str, object],
 ) -> dict[str, object]:
     """The names of the calling step, overridden by the values of the block's own names at its site."""
-    inherited = {} if parent is None else parent.step_locals
     step_locals = {name: value for name, value in inherited.items() if name != "__builtins__"}
-    for name in (*block.write_names, *(reference.partition(".")[0] for reference in program.references)):
-        step_locals.pop(name, None)  # an inherited name must not hide the variable that the block means
+    own = block.local_names | block.free_names
+    for name in (*block.write_names, *_roots(program)):
+        if name in own or name in block.write_names or name in step_globals or hasattr(builtins, name):
+            step_locals.pop(name, None)  # an inherited name must not hide the variable that the block means
         if name in site.captured and name not in block.write_names:
             step_locals[name] = site.captured[name]
     step_locals.update(
         (name, value) for name, value in python_locals.items() if not name.startswith("__nighthawk")
     )
     return step_locals
+
+
+def _roots(program: NaturalProgram) -> dict[str, None]:
+    """The names that the program references, in order."""
+    return dict.fromkeys(reference.partition(".")[0] for reference in program.references)
+
+
+def _inherited_names(
+    program: NaturalProgram, python_locals: Mapping[str, object], inherited: Mapping[str, object]
+) -> frozenset[str]:
+    """The names that come from the calling step alone, and that the program does not reference."""
+    return frozenset(inherited.keys() - python_locals.keys() - _roots(program).keys()) if inherited else _NONE
+
+
+_NONE: frozenset[str] = frozenset()
 
 
 def _check_read(
@@ -342,19 +364,30 @@ def _binding_types(
     parameters: Mapping[str, object],
     context: StepContext,
 ) -> dict[str, object]:
-    """The type of each write binding: as annotated, of its initial value, in the text, else `object`."""
+    """The type of each write binding: as annotated or returned, of its value, in the text, else `object`."""
     types: dict[str, object] = {}
     for name in block.write_names:
         annotation = block.annotations.get(name, parameters.get(name, object) if name != "return" else object)
         resolved = resolve_annotation(annotation, context, subject=f"write binding '{name}'")
         if resolved is object:
-            types[name] = _inferred_type(name, context)
+            returned = _returned_type(context) if name in block.returned_names else object
+            types[name] = _inferred_type(name, context) if returned is object else returned
             if types[name] is object and annotation is object and name in block.named_types:
                 types[name] = _named_type(name, block.named_types[name], program, site, context)
         else:
             check_type(resolved, subject=f"step {context.step_id}: write binding '{name}'")
             types[name] = resolved
     return types
+
+
+def _returned_type(context: StepContext) -> object:
+    """The type of what the function returns; `object` if it has none that values can be validated against."""
+    try:
+        returned = return_type(context)
+    except ExecutionError:
+        return object  # reported later, if the block returns a value
+    is_known = returned is not None and returned is not Any and can_validate(returned)
+    return returned if is_known else object
 
 
 def _inferred_type(name: str, context: StepContext) -> object:
@@ -406,6 +439,42 @@ def _raise_error_types(
     return types
 
 
+_PACKAGE = __name__.partition(".")[0]
+
+
+def _handled_types(
+    block: NaturalBlock, python_locals: Mapping[str, object], step_globals: Mapping[str, object]
+) -> dict[str, type[Exception]]:
+    """The exception types of the `except` clauses around the block, except those that the library raises.
+
+    A variable may hold several types, which then have their own names.
+    """
+    types: dict[str, type[Exception]] = {}
+    for path in block.handled_errors:
+        value = _value_at(path, python_locals, step_globals)
+        members = cast("tuple[object, ...]", value) if type(value) is tuple else (value,)
+        for member in members:
+            if not issubclass(type(member), type) or not issubclass(cast("type", member), Exception):
+                continue
+            error_type = cast("type[Exception]", member)
+            if error_type.__module__.partition(".")[0] != _PACKAGE:
+                types.setdefault(path if member is value else error_type.__name__, error_type)
+    return types
+
+
+def _value_at(path: str, *scopes: Mapping[str, object]) -> object:
+    """The value of a name or dotted path, without running code of objects; None for none."""
+    name, *attributes = path.split(".")
+    value = next((each[name] for each in scopes if name in each), getattr(builtins, name, None))
+    for attribute in attributes:
+        is_plain = issubclass(type(value), ModuleType) or issubclass(type(value), type)
+        try:
+            value = getattr(value, attribute, None) if is_plain else attribute_of(value, attribute)
+        except Exception:  # a module that loads lazily may fail
+            return None
+    return value
+
+
 def _lookup(name: str, context: StepContext) -> object:
     if name in context.step_locals:
         return context.step_locals[name]
@@ -416,7 +485,7 @@ def _referenced_globals(
     program: NaturalProgram, context: StepContext, implicit_references: Mapping[str, object]
 ) -> dict[str, object]:
     """Names of the program, and implicit ones, that exist only in the step globals."""
-    names = dict.fromkeys(reference.partition(".")[0] for reference in program.references)
+    names = _roots(program)
     names.update(dict.fromkeys(implicit_references))
     return {
         name: context.step_globals[name]

@@ -25,14 +25,19 @@ from ..errors import (
     StepAbortedError,
     StepRejectedError,
     ToolBoundaryError,
+    ToolEvaluationError,
     ToolValidationError,
 )
 from ..prompt.multimodal import as_user_content
+from ..prompt.plain_text import safe_text, shown_text
 from ..prompt.previews import render_preview
 from ..prompt.tokens import TokenCounter
 from ..types.messages import ToolCall, UserContent
 from ..values.plain_data import data_validator, json_schemas_of
 from ..values.schemas import CoreSchema, adapted_core_schema, default_as_data
+from .context import FAILURE
+
+_TOKENS_OF_NOTE = 20
 
 NO_DEFAULT = object()
 """Marks a parameter without a default."""
@@ -312,6 +317,8 @@ def _evaluation_failure(error: NighthawkError) -> ToolError:
             return ToolError(kind="transient", message=str(error), guidance=guidance)
         case _:
             guidance = "Change the call, or go on without its result."
+            if isinstance(error, ToolEvaluationError) and error.can_be_raised:
+                guidance += f" The block can raise this exception: raise_expression {FAILURE}."
             return ToolError(kind="execution", message=str(error), guidance=guidance)
 
 
@@ -335,9 +342,30 @@ def project_outcome(outcome: ToolOutcome, policy: ToolResultRenderingPolicy) -> 
 
 
 def render_outcome(outcome: ToolOutcome, policy: ToolResultRenderingPolicy) -> tuple[UserContent, ...]:
-    """Return the content for the model: multimodal payloads natively and in order, all else as a preview."""
+    """Return the content for the model.
+
+    Multimodal payloads are sent natively and in order; a text of several lines, and results that say so, as
+    text without escapes; all else as a preview.
+    """
     if outcome.error is None:
         content = as_user_content(outcome.payload)
         if content is not None:
             return content
+        text = shown_text(outcome.payload)
+        if text is not None:
+            return (_bounded(text, policy),)
     return (project_outcome(outcome, policy),)
+
+
+def _bounded(text: str, policy: ToolResultRenderingPolicy) -> str:
+    """The text, of a long one the beginning and the end."""
+    text, counter, room = safe_text(text), policy.counter, policy.tool_result_max_tokens
+    if not counter.exceeds(text, room):
+        return text
+    room -= _TOKENS_OF_NOTE
+    head = counter.truncate(text, max(1, room * 2 // 3))
+    tail = text[max(len(head), len(text) - len(head) // 2) :]
+    while counter.exceeds(tail, max(1, room // 3)):
+        tail = tail[len(tail) // 8 + 1 :]
+    left_out = len(text) - len(head) - len(tail)
+    return f"{head}\n[… {left_out} characters left out …]\n{tail}"

@@ -408,7 +408,11 @@ def _without_partial(function: Callable[..., object]) -> Callable[..., object]:
 OUTCOME_TOOL_NAME = "nh_outcome"
 FIND_TOOL_NAME = "nh_find_tools"
 SKILL_TOOL_NAME = "nh_skill"
-PROVIDED_TOOL_NAMES = ("nh_eval", "nh_assign", "nh_exec", FIND_TOOL_NAME, SKILL_TOOL_NAME, OUTCOME_TOOL_NAME)
+PROGRESS_TOOL_NAME = "nh_progress"
+PROVIDED_TOOL_NAMES = (
+    *("nh_eval", "nh_assign", "nh_exec", PROGRESS_TOOL_NAME),
+    *(FIND_TOOL_NAME, SKILL_TOOL_NAME, OUTCOME_TOOL_NAME),
+)
 
 
 ToolSearch: TypeAlias = Literal["lexical", "native"]

@@ -9,6 +9,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from ..executions import Execution, find_execution_in_progress
+from ..prompt.plain_text import ShownAsText
 from .texts import lines_of
 
 _CONTEXT = 3
@@ -18,7 +19,7 @@ _MOST_COMPARED = 4_000_000
 _NO_LINE_END = "\\ No newline at end of file\n"
 
 
-class ChangedLines(Struct, frozen=True):
+class ChangedLines(ShownAsText, Struct, frozen=True):
     """Lines of a file that a change has made. As text, `path:line: text` for each of them.
 
     Args:
@@ -42,7 +43,7 @@ class ChangedLines(Struct, frozen=True):
         )
 
 
-class Changes(list[str]):
+class Changes(list[str], ShownAsText):
     """The paths of the files that were changed, made and removed. As text, their changed lines.
 
     Args:

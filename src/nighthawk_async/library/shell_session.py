@@ -23,6 +23,7 @@ import anyio.abc
 import anyio.to_thread
 from msgspec import Struct
 
+from ..prompt.plain_text import ShownAsText
 from .errors import ShellError
 from .shell_repositories import Repositories
 from .texts import BoundedText
@@ -38,7 +39,7 @@ _LOCALE_NAMES = ("LANG", "LANGUAGE")
 _FIRST_LINE = b"exec 9>&1 >/dev/null 2>&1\n"
 
 
-class ShellResult(Struct, frozen=True):
+class ShellResult(ShownAsText, Struct, frozen=True):
     """The end of a command. As text, the output and a note on how the command ended.
 
     Args:

@@ -12,6 +12,7 @@ import regex
 from msgspec import Struct
 
 from ..confined_files import ConfinedFiles, FoundFile
+from ..prompt.plain_text import ShownAsText
 from ..types.messages import BinaryContent, guess_media_type
 from .changes import ChangeLog, Changes, unified
 from .errors import LibraryError, WorkspaceError
@@ -45,7 +46,7 @@ _SKIPPED = frozenset({".git", ".git.untrusted", ".hg", ".svn"})
 _FIXED = frozenset({"_changes", "_files", "_shell", "sandbox", "writable"})
 
 
-class SearchMatch(Struct, frozen=True):
+class SearchMatch(ShownAsText, Struct, frozen=True):
     """A line that a pattern was found in.
 
     Args:
@@ -74,7 +75,7 @@ class SearchMatch(Struct, frozen=True):
 _Matches: TypeAlias = list[SearchMatch]
 
 
-class SearchResult(Struct, frozen=True):
+class SearchResult(ShownAsText, Struct, frozen=True):
     """The lines that a search has found; iterable. As text, `path:line: text` each.
 
     Args:

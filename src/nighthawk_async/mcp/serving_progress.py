@@ -3,7 +3,8 @@
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeAlias
 
-from ..asgi.event_stream_live import count_progress
+from ..asgi.event_stream_live import count_progress, reported_progress
+from ..observe.node_words import progress_text
 from ..observe.tree import TaskTree
 from ..observe.views import NodeView
 from .json_data import characters
@@ -48,11 +49,12 @@ class GrowingProgress:
     """Progress whose value grows with each report, as the protocol demands.
 
     Units of work that have ended count as one each: steps, and the calls of `parallel.map` and its siblings.
-    A report in between, of what goes on, counts as a part of the next unit.
+    Where there is one unit or none, the numbers of `nighthawk_async.progress` count instead. A report in
+    between, of what goes on, counts as a part of the next unit.
     """
 
     def __init__(self) -> None:
-        self._done = 0
+        self._done = 0.0
         self._reports = 0
         self._message: str | None = None
 
@@ -62,18 +64,21 @@ class GrowingProgress:
         Args:
             view: The newest view of the call.
         """
-        counts = count_progress(view)
+        counts, reported = count_progress(view), reported_progress(view)
+        done, of_all = float(counts.done), float(counts.total)
+        if counts.total <= 1 and isinstance(given := reported.get("done"), int | float):
+            known = reported.get("total")
+            done, of_all = float(given), float(known) if isinstance(known, int | float) else 0.0
         message = describe_activity(view)
-        if counts.done > self._done:
-            self._done, self._reports = counts.done, 0
+        if done > self._done:
+            self._done, self._reports = done, 0
         elif message is None or message == self._message:
             return None
         else:
             self._reports += 1
         self._message = message
         value = self._done + self._reports / (self._reports + 1)
-        total = float(counts.total) if counts.total > 1 else None
-        return value, total, message
+        return value, of_all if of_all > 1 and of_all >= value else None, message
 
 
 def describe_activity(view: NodeView) -> str | None:
@@ -85,6 +90,8 @@ def describe_activity(view: NodeView) -> str | None:
         view: The view of the call.
     """
     path: list[str] = []
+    if reported := progress_text(view):
+        path.append(reported)
     node = _newest_running(view.children)
     while node is not None:
         words = _describe(node)
@@ -102,4 +109,6 @@ def _describe(node: NodeView) -> str:
     words = _WORDS.get(node.kind)
     if words is None:
         return ""
-    return words if node.kind in _NAMELESS else f"{words}{node.name}"
+    named = words if node.kind in _NAMELESS else f"{words}{node.name}"
+    reported = progress_text(node)
+    return f"{named}: {reported}" if reported else named

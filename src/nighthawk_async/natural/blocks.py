@@ -150,6 +150,9 @@ class NaturalBlock(Struct, frozen=True, kw_only=True):
         parameters: The parameters of the function.
         template: The parts of an f-string, None for each interpolation; empty for a plain literal.
         interpolations: The interpolations as written.
+        handled_errors: The types in the `except` clauses around it, as names and dotted paths, innermost
+            first.
+        returned_names: The write bindings without a type that the function returns as they stand.
     """
 
     filename: str
@@ -172,6 +175,8 @@ class NaturalBlock(Struct, frozen=True, kw_only=True):
     parameters: tuple[str, ...] = ()
     template: tuple[str | None, ...] = ()
     interpolations: tuple[str, ...] = ()
+    handled_errors: tuple[str, ...] = ()
+    returned_names: frozenset[str] = frozenset()
 
     @property
     def address(self) -> str:
@@ -189,6 +194,8 @@ class ParsedLiteral(Struct, frozen=True, kw_only=True):
         program: The program; None for an f-string.
         bindings: The bindings that the author wrote.
         named_types: For a write binding, the name that the text gives as its type; see `named_types`.
+        handled_errors: The types in the `except` clauses around the block, as names and dotted paths,
+            innermost first.
     """
 
     literal: NaturalLiteral
@@ -197,10 +204,16 @@ class ParsedLiteral(Struct, frozen=True, kw_only=True):
     program: NaturalProgram | None
     bindings: Bindings
     named_types: Mapping[str, str]
+    handled_errors: tuple[str, ...] = ()
 
 
 def parse_literal(
-    literal: NaturalLiteral, allowed_kinds: tuple[OutcomeKind, ...], *, ends_function: bool, filename: str
+    literal: NaturalLiteral,
+    allowed_kinds: tuple[OutcomeKind, ...],
+    *,
+    ends_function: bool,
+    filename: str,
+    handled_errors: tuple[str, ...] = (),
 ) -> ParsedLiteral:
     """Parse the static content of a literal.
 
@@ -209,6 +222,7 @@ def parse_literal(
         allowed_kinds: The outcome kinds that the syntax around the block allows.
         ends_function: Whether the function ends after the block.
         filename: The source file.
+        handled_errors: The types in the `except` clauses around the block.
 
     Raises:
         NaturalParseError: A binding or the frontmatter is malformed, or the frontmatter denies everything.
@@ -233,6 +247,7 @@ def parse_literal(
         program=program,
         bindings=bindings,
         named_types=types_beside(texts),
+        handled_errors=handled_errors,
     )
 
 

@@ -9,6 +9,9 @@
     NH006  a type that a block's variable is annotated with does not exist at run time
     NH007  a function has a block and is no natural function
     NH008  a block sets a variable without a type beside a class, so it may keep JSON (a note)
+    NH014  a clause around a block handles a type of exceptions that its text does not name (a note)
+    NH015  a function returns a variable of a block that has no type (a note)
+    NH016  a block reads and sets the same name (a note)
 
 and, in modules that use something durable (see `order_checks`):
 
@@ -34,7 +37,7 @@ from msgspec import Struct
 
 from ..errors import NaturalParseError
 from .blocks import ParsedLiteral, annotation_names, literal_parts, natural_literal
-from .named_types import names_beside
+from .named_types import names_beside, words_beside
 from .order_checks import OrderCode, find_order_risks
 from .program import SENTINEL, find_tokens, root_name
 from .rewrite import rewrite_function
@@ -42,7 +45,9 @@ from .scope import FunctionNode, FunctionScope, function_scope, parameter_names
 from .tree import own_statements
 
 Code: TypeAlias = (
-    Literal["NH000", "NH001", "NH002", "NH003", "NH004", "NH005", "NH006", "NH007", "NH008"] | OrderCode
+    Literal["NH000", "NH001", "NH002", "NH003", "NH004", "NH005", "NH006", "NH007", "NH008"]
+    | OrderCode
+    | Literal["NH014", "NH015", "NH016"]
 )
 Severity: TypeAlias = Literal["error", "warning", "note"]
 
@@ -61,6 +66,9 @@ SEVERITIES: Mapping[Code, Severity] = {
     "NH011": "warning",
     "NH012": "warning",
     "NH013": "warning",
+    "NH014": "note",
+    "NH015": "note",
+    "NH016": "note",
 }
 """The severity of each finding. A note is no mistake."""
 
@@ -71,6 +79,12 @@ _MODULE_NAMES = frozenset({"__name__", "__file__", "__doc__", "__package__", "__
 _WORD = SENTINEL.strip()
 _NO_VALUES = ("None", "unset", "nh.unset", "nighthawk_async.unset")
 _CLASS_NAME = re.compile(r"[A-Z]\w*[a-z]\w*")
+_WORDS = re.compile(r"[^\W\d]\w*")
+_LIBRARY = "nighthawk_async"
+_HANDLED_WIDELY = frozenset(
+    {"BaseException", "Exception", "KeyboardInterrupt", "SystemExit", "GeneratorExit"}
+)
+"""Types of clauses that are no special case of a block."""
 
 
 class Finding(Struct, frozen=True, kw_only=True):
@@ -203,6 +217,8 @@ class _ModuleChecker:
                 self._module_names.update(node.names)
         self._typing_only = _typing_only_names(tree)
         self._classes = _class_names(tree)
+        self._bases = _bases_of_classes(tree)
+        self._own_names = _names_of_library(tree)
         self._mentioned: set[str] = set()
 
     def findings(self) -> list[Finding]:
@@ -266,6 +282,10 @@ class _ModuleChecker:
         self._check_written(node, scope, literals)
         self._check_annotations(scope, written, known)
         self._check_types(node, scope, literals)
+        self._check_returned(node, scope, written)
+        for parsed in literals:
+            self._check_clauses(parsed)
+            self._check_read_and_set(parsed)
         return written
 
     def _check_references(self, parsed: ParsedLiteral, local: set[str], known: set[str]) -> None:
@@ -316,11 +336,50 @@ class _ModuleChecker:
         typed = {*scope.annotations, *scope.global_names, *scope.nonlocal_names}
         typed |= {*parameter_names(node.args), *_names_with_values(node)}
         for parsed in literals:
-            for name, kind in names_beside(literal_parts(parsed.literal)):
+            texts = literal_parts(parsed.literal)
+            for name, kind in (*names_beside(texts), *words_beside(texts, self._classes)):
                 if name not in typed and kind in self._classes:
                     problem = f"has no type beside <{kind}>, so it may keep JSON; annotate it: {name}: {kind}"
                     self._find("NH008", parsed.literal, f"<:{name}> {problem}")
                     typed.add(name)
+
+    def _check_returned(self, node: FunctionNode, scope: FunctionScope, written: set[str]) -> None:
+        """Note the variables without a type that are returned as they stand."""
+        untyped = written - scope.annotations.keys() - scope.global_names - scope.nonlocal_names
+        untyped -= {*parameter_names(node.args), *_names_with_values(node)}
+        returned = "" if node.returns is None else ast.unparse(node.returns).strip("'\"")
+        for statement in own_statements(node.body):
+            match statement:
+                case ast.Return(value=ast.Name(id=name)) if name in untyped and returned != "None":
+                    kind = returned or "the type that it has"
+                    problem = f"the variable {name} of a block is returned and has no type; annotate it"
+                    self._find("NH015", statement, f"{problem}: {name}: {kind}")
+                case _:
+                    continue
+
+    def _check_clauses(self, parsed: ParsedLiteral) -> None:
+        """Note the exception types of `except` clauses around a block that its text does not name."""
+        words = {word for text in literal_parts(parsed.literal) for word in _WORDS.findall(text)}
+        for path in parsed.handled_errors:
+            name = path.rpartition(".")[2]
+            if name in _HANDLED_WIDELY or root_name(path) in self._own_names or self._is_named(name, words):
+                continue
+            problem = f"the clause around the block handles {path}, which its text does not name"
+            self._find("NH014", parsed.literal, f"{problem}; say when it is raised")
+
+    def _is_named(self, name: str, words: set[str]) -> bool:
+        """Whether a text names an exception type, or one that derives from it as far as the module shows."""
+        return any(name == word or name in _ancestors(word, self._bases) for word in words)
+
+    def _check_read_and_set(self, parsed: ParsedLiteral) -> None:
+        for name in parsed.bindings.write_names:
+            if name in parsed.bindings.read_names:
+                problem = f"the block reads <{name}> and sets <:{name}>"
+                self._find(
+                    "NH016",
+                    parsed.literal,
+                    f"{problem}; write <:{name}> alone, which has its value too, or set another name",
+                )
 
     def _check_imports(self) -> None:
         """Note the imports that Python code does not use, and a block does."""
@@ -337,7 +396,7 @@ class _ModuleChecker:
                     )
                     self._find("NH003", alias, message)
 
-    def _find(self, code: Code, node: ast.expr | ast.alias, message: str) -> None:
+    def _find(self, code: Code, node: ast.expr | ast.stmt | ast.alias, message: str) -> None:
         self._findings.append(
             Finding(
                 code=code,
@@ -424,6 +483,40 @@ def _class_names(tree: ast.Module) -> set[str]:
     names = {each.name for each in ast.walk(tree) if isinstance(each, ast.ClassDef)}
     names |= {name for name in _imported(list(own_statements(tree.body))) if _CLASS_NAME.fullmatch(name)}
     return {name for name in names if not name.endswith(("Error", "Exception"))}
+
+
+def _bases_of_classes(tree: ast.Module) -> dict[str, list[str]]:
+    """The names of the bases of the classes that a module defines."""
+    return {
+        each.name: [ast.unparse(base).rpartition(".")[2] for base in each.bases]
+        for each in ast.walk(tree)
+        if isinstance(each, ast.ClassDef)
+    }
+
+
+def _ancestors(name: str, bases: Mapping[str, list[str]]) -> set[str]:
+    """The names of the classes from which a class derives, as far as a module and the builtins show."""
+    found: set[str] = set()
+    pending = [name]
+    while pending:
+        current = pending.pop()
+        builtin: object = getattr(builtins, current, None)
+        others = [each.__name__ for each in builtin.__mro__] if isinstance(builtin, type) else []
+        new = {*bases.get(current, ()), *others} - found
+        found |= new
+        pending += new
+    return found
+
+
+def _names_of_library(tree: ast.Module) -> set[str]:
+    """The names under which a module has imported this library, or parts of it."""
+    names: set[str] = set()
+    for statement in own_statements(tree.body):
+        modules = [statement.module or ""] if isinstance(statement, ast.ImportFrom) else []
+        for alias in statement.names if isinstance(statement, ast.Import | ast.ImportFrom) else []:
+            if root_name(next(iter(modules), alias.name)) == _LIBRARY:
+                names.add(alias.asname or root_name(alias.name))
+    return names
 
 
 def _names_with_values(node: FunctionNode) -> Iterator[str]:

@@ -6,7 +6,7 @@ A wrong type would be worse than none.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import pairwise
 
 from .program import Token, find_tokens
@@ -90,6 +90,21 @@ def names_beside(texts: Iterable[str]) -> Iterator[tuple[str, str]]:
         for sentence in _sentences(text):
             for one, other, _ in _neighbors(sentence):
                 yield (one.path, other.path) if one.is_write else (other.path, one.path)
+
+
+def words_beside(texts: Iterable[str], names: Collection[str]) -> Iterator[tuple[str, str]]:
+    """The write bindings of a block, each with one of these names that its sentence has as a plain word.
+
+    Args:
+        texts: The literal parts of the block.
+        names: The names.
+    """
+    for text in texts:
+        for sentence in _sentences(text):
+            words = [word for word in re.findall(r"[^\W\d]\w*", sentence) if word in names]
+            tokens = [each for each in find_tokens(sentence) if each.is_reference and each.is_write]
+            if words:
+                yield from ((token.path, words[0]) for token in tokens)
 
 
 def _sentences(text: str) -> list[str]:

@@ -7,6 +7,7 @@ that Python makes the cells.
 
 import ast
 import sys
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -22,7 +23,7 @@ from .blocks import (
     parse_literal,
 )
 from .program import find_tokens, root_name
-from .scope import FunctionNode, function_scope
+from .scope import FunctionNode, function_scope, parameter_names
 from .tree import (
     block_statements,
     call_statement,
@@ -45,10 +46,12 @@ class RewrittenFunction(Struct, frozen=True, kw_only=True):
         node: The new definition: no annotations, no defaults and no decorators, which the original already
             evaluated.
         literals: The parsed literals of its blocks, in the order of the source.
+        returned_names: The variables that it returns as they stand; see `returned_as_they_stand`.
     """
 
     node: FunctionNode
     literals: tuple[ParsedLiteral, ...]
+    returned_names: frozenset[str] = frozenset()
 
 
 class Position(Struct, frozen=True, kw_only=True):
@@ -58,11 +61,13 @@ class Position(Struct, frozen=True, kw_only=True):
         is_in_loop: Whether `break` and `continue` have a loop to steer.
         may_return: Whether `return` is legal.
         ends_function: Whether the function ends after the statement.
+        handled: The types in the `except` clauses around the statement, innermost first.
     """
 
     is_in_loop: bool = False
     may_return: bool = True
     ends_function: bool = True
+    handled: tuple[ast.expr, ...] = ()
 
     @property
     def allowed_kinds(self) -> tuple[OutcomeKind, ...]:
@@ -82,6 +87,9 @@ class Position(Struct, frozen=True, kw_only=True):
             return self
         goes_on = bool(statement.finalbody) or (body == "body" and bool(statement.orelse))
         position = replace(self, ends_function=False) if goes_on else self
+        if body == "body":
+            types = tuple(handler.type for handler in statement.handlers if handler.type is not None)
+            position = replace(position, handled=(*types, *position.handled))
         if body == "handlers" and isinstance(statement, ast.TryStar):
             return replace(position, is_in_loop=False, may_return=False)
         return position
@@ -108,7 +116,9 @@ def rewrite_function(
         NaturalParseError: A block is malformed.
     """
     is_async = isinstance(node, ast.AsyncFunctionDef)
-    committed = _variables_to_return(node, is_generator=is_generator)
+    has_promise = node.returns is not None and not is_generator
+    returned_names = returned_as_they_stand(node) if has_promise else frozenset[str]()
+    committed = _variables_to_return(node, returned_names, is_generator=is_generator)
     rewriter = _BodyRewriter(
         filename=filename,
         is_async=is_async,
@@ -127,7 +137,7 @@ def rewrite_function(
         inner = [*committed_statements(committed, node.body[0]), *inner]
         inner = [call_statement(inner, node, is_async=is_async, is_generator=is_generator)]
     new_node = _bare_definition(node, body=[*docstring, *rewriter.declarations, *inner])
-    return RewrittenFunction(node=new_node, literals=tuple(rewriter.literals))
+    return RewrittenFunction(node=new_node, literals=tuple(rewriter.literals), returned_names=returned_names)
 
 
 class _BodyRewriter(Struct, kw_only=True):
@@ -176,7 +186,11 @@ class _BodyRewriter(Struct, kw_only=True):
 
     def _rewrite_literal(self, literal: NaturalLiteral, position: Position) -> list[ast.stmt]:
         parsed = parse_literal(
-            literal, position.allowed_kinds, ends_function=position.ends_function, filename=self.filename
+            literal,
+            position.allowed_kinds,
+            ends_function=position.ends_function,
+            filename=self.filename,
+            handled_errors=tuple(dict.fromkeys(paths_of_types(position.handled))),
         )
         index = len(self.literals)
         self.literals.append(parsed)
@@ -189,7 +203,25 @@ class _BodyRewriter(Struct, kw_only=True):
         )
 
 
-def _variables_to_return(node: FunctionNode, *, is_generator: bool) -> dict[str, bool]:
+def paths_of_types(types: Iterable[ast.expr]) -> Iterator[str]:
+    """The names and dotted paths by which `except` clauses name the types that they handle."""
+    for each in types:
+        match each:
+            case ast.Tuple(elts=members):
+                yield from paths_of_types(members)
+            case ast.Starred(value=members):
+                yield from paths_of_types((members,))
+            case ast.Name() | ast.Attribute():
+                path = ast.unparse(each)
+                if all(part.isidentifier() for part in path.split(".")):
+                    yield path
+            case _:
+                continue
+
+
+def _variables_to_return(
+    node: FunctionNode, returned_names: frozenset[str], *, is_generator: bool
+) -> dict[str, bool]:
     """The variables that a function returns by name, and whose annotation promises what it returns.
 
     Returns:
@@ -213,12 +245,54 @@ def _variables_to_return(node: FunctionNode, *, is_generator: bool) -> dict[str,
         if each.annotation is not None
     }
     declared: dict[str, ast.expr] = {**parameters, **function_scope(node).annotations}
+    declared |= dict.fromkeys(returned_names, promise)
     promised = annotation_members(promise)
     return {
         name: name in parameters
         for name in sorted(returned & declared.keys())
         if annotation_members(declared[name]) <= promised
     }
+
+
+def returned_as_they_stand(node: FunctionNode) -> frozenset[str]:
+    """The variables without a type that one block sets, and that the function only returns.
+
+    Their values must be of the type that the function returns. Before the block they may be None or unset.
+    """
+    scope = function_scope(node)
+    set_once = _set_by_one_block(node) - scope.annotations.keys() - scope.global_names - scope.nonlocal_names
+    set_once -= set(parameter_names(node.args))
+    allowed: set[int] = set()
+    for statement in own_statements(node.body):
+        match statement:
+            case ast.Return(value=ast.Name() as name):
+                allowed.add(id(name))
+            case ast.Assign(
+                targets=targets,
+                value=ast.Constant(value=None) | ast.Name(id="unset") | ast.Attribute(attr="unset"),
+            ):
+                allowed.update(id(target) for target in targets if isinstance(target, ast.Name))
+            case _:
+                continue
+    names = [each for statement in node.body for each in ast.walk(statement) if isinstance(each, ast.Name)]
+    used = {each.id for each in names if id(each) not in allowed}
+    returned = {each.id for each in names if id(each) in allowed and isinstance(each.ctx, ast.Load)}
+    return frozenset(set_once & returned - used)
+
+
+def _set_by_one_block(node: FunctionNode) -> set[str]:
+    """The variables that one block of a function sets, and that no other one mentions."""
+    statements = list(own_statements(node.body))
+    literals = [literal for statement in statements if (literal := natural_literal(statement)) is not None]
+    mentions: list[set[str]] = []
+    written: set[str] = set()
+    for literal in literals:
+        tokens = [
+            token for text in literal_parts(literal) for token in find_tokens(text) if token.is_reference
+        ]
+        mentions.append({root_name(token.path) for token in tokens})
+        written.update(token.path for token in tokens if token.is_write)
+    return {name for name in written if sum(name in each for each in mentions) == 1}
 
 
 def _promise_of_generator(node: FunctionNode) -> ast.expr | None:

@@ -255,7 +255,13 @@ def _transform(function: FunctionType) -> TransformedFunction:
     annotations = _annotations_of_bindings(rewritten.literals, scope, filename=original.co_filename)
     blocks = tuple(
         _make_block(
-            function, parsed, number, local_names=local_names, free_names=free_names, annotations=annotations
+            function,
+            parsed,
+            number,
+            local_names=local_names,
+            free_names=free_names,
+            annotations=annotations,
+            returned_names=rewritten.returned_names,
         )
         for number, parsed in enumerate(rewritten.literals, 1)
     )
@@ -319,6 +325,7 @@ def _make_block(
     local_names: frozenset[str],
     free_names: frozenset[str],
     annotations: Mapping[str, ast.expr],
+    returned_names: frozenset[str],
 ) -> NaturalBlock:
     code = function.__code__
     template, interpolations = literal_template(parsed.literal)
@@ -343,6 +350,8 @@ def _make_block(
             if name in annotations
         },
         named_types=parsed.named_types,
+        handled_errors=parsed.handled_errors,
+        returned_names=returned_names.intersection(parsed.bindings.write_names),
         references=parsed.bindings.references,
         parameters=parameter_names(code),
         template=template,

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..observation import WORKER, NodeState
+from ..observation import PROGRESS, WORKER, NodeState
 from ..prompt.plain_text import single_line
 from ..types.usage import Usage, inexact_mark
 from .views import NodeView
@@ -70,7 +70,7 @@ class Label:
 
     Args:
         kind: A word for what it is; empty for a function.
-        name: Its name, with the name of its worker if it is a call on one.
+        name: Its name, with the name of its worker if it is a call on one, and the progress that it reports.
         inputs: Its inputs.
     """
 
@@ -111,7 +111,14 @@ def label_of(view: NodeView, step: NodeView | None = None) -> Label:
     inputs = inputs_text((step or view).inputs)
     worker = view.attributes.get(WORKER)
     place = "" if worker is None else f" on {one_line(str(worker), 200)}"
-    return Label(kind="" if kind == name else kind, name=name + place, inputs=inputs)
+    reported = progress_text(view) or ("" if step is None else progress_text(step))
+    progress = f": {one_line(reported, 200)}" if reported else ""
+    return Label(kind="" if kind == name else kind, name=name + place + progress, inputs=inputs)
+
+
+def progress_text(view: NodeView) -> str:
+    """Return the progress that a node reports; empty for none, and when the node has ended."""
+    return "" if view.is_ended else str(view.attributes.get(PROGRESS, ""))
 
 
 def inputs_text(inputs: Mapping[str, str]) -> str:

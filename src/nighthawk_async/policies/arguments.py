@@ -61,7 +61,8 @@ class CommonPolicyArguments(TypedDict, total=False):
             parent.
         concurrent_mutation: The reaction to a step that changes, through its tools, an object that another
             step in flight has bound: `warn`, the default of a run, gives a `ConcurrentMutationWarning`;
-            `error` makes the tool call fail and restores the object; `ignore` does not check.
+            `error` makes the tool call fail and restores the object; with `first` the first step goes on, and
+            calls of the others fail until their models were shown the new value; `ignore` does not check.
         policies: The program's own policies, one or a list: objects of classes derived from
             `nighthawk_async.Policy`, after those of enclosing scopes. An object that is already active is not
             called twice.

@@ -13,7 +13,7 @@ a shorter form than JSON.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import GetSetDescriptorType, MappingProxyType, MemberDescriptorType, ModuleType
 from typing import Any, Literal, TypeAlias, TypeGuard, Union, cast
 
@@ -196,6 +196,32 @@ def safe_text(text: str) -> str:
     """
     clean = text if text.isascii() else _NO_TEXT.sub("\ufffd", text)
     return clean.replace(_DELIMITER_START, _BROKEN_DELIMITER_START)
+
+
+class ShownAsText:
+    """Base of results of tools that models are shown as the text that `str` gives, and not as data."""
+
+    __slots__ = ()
+
+
+def shown_text(value: object) -> str | None:
+    """Return the text as which a model is shown a value, without quotes and escapes; None for other values.
+
+    These are texts of several lines, objects of `ShownAsText`, and lists of these.
+
+    Args:
+        value: The value.
+    """
+    kind = type(value)
+    if kind is str:
+        text = cast("str", value)
+        return text if "\n" in text.strip() else None
+    if kind in (list, tuple):
+        items = cast("Sequence[object]", value)
+        if not items or not all(issubclass(type(each), ShownAsText) for each in items):
+            return None
+        return "\n".join(map(str, items))
+    return (str(value) or None) if issubclass(kind, ShownAsText) else None
 
 
 def clean_text(text: str) -> str:

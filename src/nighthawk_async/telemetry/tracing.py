@@ -9,6 +9,7 @@ from ..kernel.events import (
     BudgetThreshold,
     OversightDecided,
     PermissionDecided,
+    ProgressReported,
     Retry,
     ToolLoopSuspected,
     VerificationRefused,
@@ -117,6 +118,12 @@ def _described(event: object) -> tuple[str, _Attributes] | None:
                 "nighthawk.permission.kind": event.kind,
                 "nighthawk.permission.decision": event.decision,
                 "nighthawk.permission.rule": event.rule or "default",
+            }
+        case ProgressReported():
+            numbers = {"done": event.done, "total": event.total}
+            return "nighthawk.progress.reported", {
+                "nighthawk.progress": event.message,
+                **{f"nighthawk.progress.{name}": each for name, each in numbers.items() if each is not None},
             }
         case HookAnswered() | HookFailed():
             return _described_hook(event)

@@ -208,8 +208,9 @@ class AnthropicSettings(ModelSettings, total=False):
         top_k: The number of words that the model chooses from.
         thinking: The protocol's own object that steers thinking, in place of `reasoning_effort`.
         thinking_budget_tokens: Tokens of thinking, for models that take a number.
-        prompt_caching: Whether breakpoints ask the provider to cache the tools, the system prompt and the
-            conversation so far, and for how long; unset means five minutes where the model can.
+        prompt_caching: Whether breakpoints ask the provider to cache the tools, the system prompt and, from
+            its second turn on, the conversation so far, and for how long; unset means five minutes where the
+            model can.
         metadata: For example the identifier of the end user, as `user_id`.
         strict_tools: Whether the endpoint enforces the schemas of tools, of as many as its documented limits
             allow. It compiles them into one grammar, and may refuse a request whose grammar is too large.

@@ -1,6 +1,7 @@
 """`nighthawk-async check`."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,23 @@ def test_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert first["filename"] == "app/desk.py"
     assert first["location"] == {"row": 6, "column": 5}
     assert (first["code"], first["severity"], second["severity"]) == ("NH002", "error", "note")
+
+
+def test_every_format_has_the_notes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "notes.py").write_text(
+        "import nighthawk_async as nh\n\n@nh.natural_function\nasync def act(text: str) -> int:\n"
+        "    try:\n        '''natural\n        Read <total> of <text>, and set <:total>.\n        '''\n"
+        "    except KeyError:\n        pass\n    return total\n"
+    )
+    notes = [("NH014", 6), ("NH016", 6), ("NH015", 11)]
+    assert run_command_line(["check", str(folder / "notes.py")]) == 0
+    shown = capsys.readouterr().out
+    assert re.findall(r"notes\.py:(\d+):\d+: (NH\d+) ", shown) == [(str(line), code) for code, line in notes]
+    assert "All checks passed!" in shown
+    assert run_command_line(["check", "--output-format=json", str(folder / "notes.py")]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert [(each["code"], each["location"]["row"]) for each in listed] == notes
+    assert {each["severity"] for each in listed} == {"note"}
 
 
 def test_bad_arguments(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

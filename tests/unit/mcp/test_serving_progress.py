@@ -76,3 +76,24 @@ async def test_steps_are_units_of_progress(era: Era) -> None:
     async with connected(nh.mcp.serve([twice], run=count_run), era) as client:
         assert text_of(await client.call_tool("twice", {}, progress_callback=report)) == "3"
     assert reports[-1] == (2.0, 2.0)
+
+
+async def test_a_call_reports_its_progress_itself(era: Era) -> None:
+    reports: list[tuple[float, float | None, str | None]] = []
+    may_go = anyio.Semaphore(0)
+
+    async def read() -> str:
+        """Read three pages."""
+        for page in (1, 2, 3):
+            nh.progress(f"reading page {page}", done=page, total=3)
+            await may_go.acquire()
+        return "done"
+
+    async def note(progress: float, total: float | None, message: str | None) -> None:
+        reports.append((progress, total, message))
+        may_go.release()
+
+    async with connected(nh.mcp.serve([read], run=count_run), era) as client:
+        assert text_of(await client.call_tool("read", {}, progress_callback=note)) == "done"
+    assert [(progress, total) for progress, total, _ in reports] == [(1.0, 3.0), (2.0, 3.0), (3.0, 3.0)]
+    assert "reading page 2 (2 of 3)" in str(reports[1][2])

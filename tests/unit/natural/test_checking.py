@@ -209,3 +209,118 @@ def test_a_variable_without_a_type_beside_a_class_is_noted(before: str, text: st
     findings = check(function(f"{before}\n{block(text)}\nprint(answer, Category, Order, RATE)", head=CLASSES))
     assert [(each.code, each.severity) for each in findings] == [("NH008", "note")] * is_found
     assert all("<:answer> has no type beside <" in each.message for each in findings)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_found"),
+    [
+        ("Make an Order of <text> and set <:answer>.", True),
+        ("Set <:answer> to a new Category.", True),
+        ("Look at the Order. Set <:answer>.", False),  # two sentences
+        ("Order what <text> asks for, and set <:answer>.", True),
+        ("Set <:answer> to an order.", False),
+    ],
+)
+def test_a_class_may_be_a_plain_word(text: str, is_found: bool) -> None:
+    findings = check(function(f"{block(text)}\nprint(answer, Category, Order, RATE)", head=CLASSES))
+    assert [(each.code, each.severity) for each in findings] == [("NH008", "note")] * is_found
+
+
+ERRORS = """
+import nighthawk_async as nh
+from nighthawk_async import ExecutionError as Failed
+import errors
+
+class ShopError(Exception): pass
+class Closed(ShopError): pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("clause", "text", "missing"),
+    [
+        ("except Closed:", "Order <text>.", ["Closed"]),
+        ("except Closed as error:", "Order <text>, or raise Closed.", []),
+        ("except Closed:", "Order <text>, or raise <Closed>.", []),
+        ("except ShopError:", "Order <text>, or raise Closed.", []),  # it derives from the other
+        ("except LookupError:", "Raise KeyError for <text>.", []),
+        ("except KeyError:", "Raise LookupError for <text>.", ["KeyError"]),
+        ("except (errors.Late, KeyError, Closed):", "Raise Closed for <text>.", ["errors.Late", "KeyError"]),
+        ("except errors.Late:", "Raise errors.Late for <text>.", []),
+        ("except* Closed:", "Order <text>.", ["Closed"]),
+        ("except Exception:", "Order <text>.", []),
+        ("except:", "Order <text>.", []),
+        ("except (nh.StepLimitError, Failed):", "Order <text>.", []),
+        ("except choose():", "Order <text>.", []),
+    ],
+)
+def test_clauses_around_a_block_whose_types_its_text_does_not_name(
+    clause: str, text: str, missing: list[str]
+) -> None:
+    literal = block(text, quote='"' * 3).replace("\n", "\n    ")
+    findings = check(function(f"choose = len\ntry:\n    {literal}\n{clause}\n    print(text)", head=ERRORS))
+    line = function("choose = len\ntry:", head=ERRORS).count("\n") + 1
+    assert [(each.code, each.severity, each.line) for each in findings] == [("NH014", "note", line)] * len(
+        missing
+    )
+    assert [each.message.split(", ")[0] for each in findings] == [
+        f"the clause around the block handles {each}" for each in missing
+    ]
+
+
+def test_clauses_elsewhere_are_not_meant() -> None:
+    body = f"""
+try:
+    pass
+except KeyError:
+    {block("In a handler.").replace(chr(10), chr(10) + "    ")}
+else:
+    {block("Behind it.").replace(chr(10), chr(10) + "    ")}
+"""
+    assert check(function(body)) == []
+
+
+@pytest.mark.parametrize(
+    ("signature", "before", "last", "hint"),
+    [
+        ("async def act(text: str) -> int", "", "return answer", "answer: int"),
+        ("async def act(text: str) -> 'list[int]'", "answer = None", "return answer", "answer: list[int]"),
+        ("def act(text: str)", "", "return answer", "answer: the type that it has"),
+        ("def act(text: str) -> int", "answer: int", "return answer", None),
+        ("def act(text: str) -> int", "answer = 0", "return answer", None),
+        ("def act(text: str) -> int", "", "return int(answer)", None),
+        ("def act(text: str, answer) -> int", "", "return answer", None),
+        ("def act(text: str) -> int", "other = 1", "print(answer)\nreturn other", None),
+        ("def act(text: str) -> None", "", "return answer", None),
+    ],
+)
+def test_returned_variables_without_a_type(signature: str, before: str, last: str, hint: str | None) -> None:
+    findings = check(function(f"{before}\n{block('Set <:answer>.')}\n{last}", signature=signature))
+    assert [(each.code, each.severity) for each in findings] == [("NH015", "note")] * (hint is not None)
+    for each in findings:
+        assert each.message.endswith(
+            f"the variable answer of a block is returned and has no type; annotate it: {hint}"
+        )
+    hidden = f"{last}  # noqa: NH015"
+    assert check(function(f"{before}\n{block('Set <:answer>.')}\n{hidden}", signature=signature)) == []
+
+
+def test_names_that_one_block_reads_and_sets() -> None:
+    body = f"""
+total = 0
+{block("Add <text> to <total>, and set <:total>.")}
+{block("Look at <total>.")}
+{block("Set <:total> to less.")}
+print(total)
+"""
+    (finding,) = check(function(body))
+    assert (finding.code, finding.severity, finding.line) == ("NH016", "note", 6)
+    assert "reads <total> and sets <:total>" in finding.message
+    hidden = body.replace("set <:total>.\n'''", "set <:total>.\n'''  # noqa: NH016")
+    assert check(function(hidden)) == []
+
+
+def test_f_strings_have_notes_too() -> None:
+    literal = "f'''natural\nRaise it for {text}, read <total> and set <:total>.\n'''"
+    body = f"total = 0\ntry:\n    {literal}\nexcept KeyError:\n    print(total)"
+    assert [code for code, _ in found(function(body))] == ["NH014", "NH016"]

@@ -36,6 +36,7 @@ EVENTS: tuple[Any, ...] = (
     nhh.VerificationRefused(execution_ref=REF, check="c", feedback="no", refusals=1, max_refusals=3),
     nhh.OversightDecided(execution_ref=REF, subject="commit", decision="accept"),
     nhh.PermissionDecided(execution_ref=REF, name="send_mail", kind="function", decision="deny"),
+    nhh.ProgressReported(execution_ref=REF, message="reading", done=1, total=2),
 )
 """An event of each type that needs no people."""
 

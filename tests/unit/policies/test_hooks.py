@@ -93,7 +93,7 @@ def test_every_event_of_the_public_module_is_in_the_table_and_nothing_else() -> 
 def test_the_samples_hold_every_event_that_needs_no_people() -> None:
     people = {event for event in EVENT_RULES if event.__name__.startswith(("Question", "Approval"))}
     assert [type(event) for event in EVENTS] == [event for event in EVENT_RULES if event not in people]
-    at_once = {*people, nhh.PermissionDecided}
+    at_once = {*people, nhh.PermissionDecided, nhh.ProgressReported}
     assert all(rule.is_synchronous == (event in at_once) for event, rule in EVENT_RULES.items())
 
 

@@ -76,13 +76,13 @@ def marked(body: bytes) -> list[Any]:
 @pytest.mark.parametrize(
     ("turns", "places"),
     [
-        (0, ["b", "be brief", "there"]),
+        (0, ["b", "be brief"]),
         (1, ["b", "be brief", "there", "t0"]),
         (2, ["b", "be brief", "t0", "t1"]),
         (3, ["b", "be brief", "t1", "t2"]),
     ],
 )
-def test_the_tools_the_system_prompt_and_the_ends_of_the_conversation_are_marked(
+def test_the_tools_the_system_prompt_and_from_the_second_turn_on_the_conversation_are_marked(
     turns: int, places: list[str]
 ) -> None:
     assert marked(encode(turns)) == places
@@ -93,7 +93,7 @@ def test_there_are_never_more_marks_than_the_endpoint_takes(turns: int) -> None:
     assert 1 <= len(marked(encode(turns))) <= 4
 
 
-@pytest.mark.parametrize("turns", range(4))
+@pytest.mark.parametrize("turns", range(1, 4))
 def test_the_next_request_marks_the_end_that_this_one_wrote(turns: int) -> None:
     assert marked(encode(turns))[-1] in marked(encode(turns + 1))
 
@@ -152,7 +152,7 @@ def test_the_setting_decides_and_else_what_the_model_can(
 ) -> None:
     body = encode(0, capabilities=ModelCapabilities(prompt_caching=can), prompt_caching=setting)
     marks = [block.get("cache_control") for block in blocks_of(body)]
-    assert marks == ([None, mark, mark, None, mark] if mark else [None] * 5)
+    assert marks == [None, mark, mark, None, None]
     assert b"prompt_caching" not in body
 
 
@@ -161,9 +161,16 @@ def test_another_lifetime_is_refused() -> None:
         encode(0, prompt_caching="1d")
 
 
-def test_a_request_of_a_message_alone_marks_its_end() -> None:
-    request = ModelRequest(messages=(UserMessage(content=("hello",)),))
-    body = AnthropicCodec().encode(request, model_name="m", capabilities=CACHING).body
-    assert json.loads(body)["messages"][0]["content"] == [
-        {"type": "text", "text": "hello", "cache_control": MARK}
-    ]
+@pytest.mark.parametrize("lifetime", [None, True, "1h"])
+def test_a_first_message_is_not_marked_and_is_as_soon_as_it_was_answered(lifetime: Any) -> None:
+    first = UserMessage(content=("hello",))
+    said = AssistantMessage(text="hi")
+
+    def marks(*messages: Message) -> list[bool]:
+        request = ModelRequest(messages=messages, settings={"prompt_caching": lifetime})
+        body = AnthropicCodec().encode(request, model_name="m", capabilities=CACHING).body
+        return ["cache_control" in each["content"][-1] for each in json.loads(body)["messages"]]
+
+    assert marks(first) == [False]
+    assert marks(first, first) == [False]  # one message of the provider
+    assert marks(first, said, first) == [True, False, True]

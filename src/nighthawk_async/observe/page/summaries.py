@@ -10,7 +10,7 @@ from typing import TypeAlias, cast
 from ...observation import EVALUATION, WORKER
 from ...types.json import JsonableValue
 from ...types.usage import Usage
-from ..node_words import preview_in_row
+from ..node_words import preview_in_row, progress_text
 from ..tree_rows import only_step
 from ..views import NodeView, view_as_json
 
@@ -54,6 +54,7 @@ def summarize_node(view: NodeView) -> Summary:
         "source": view.source,
         "hint": _hint(view.inputs),
         "worker": view.attributes.get(WORKER),
+        "progress": progress_text(view)[:_ERROR_CHARACTERS],
         "error": None
         if error is None
         else {"type": error.type, "message": error.message[:_ERROR_CHARACTERS]},

@@ -16,9 +16,10 @@ read `<basket>`. While one waits for its model, the other may change the basket 
 first acts on outdated data. The guard reports this with both steps, the names of the bindings and the type of
 the object, as a `ConcurrentMutationWarning` at the block that made the change. With
 `run(…, concurrent_mutation="error")` the tool call fails instead: the model reads why, and the object is
-restored. With `"ignore"` steps of the run are neither watched nor registered. Declare objects that several
-steps may change with `nighthawk_async.shared(object)`; `SharedCell`, `SharedMap`, mailboxes and locks are
-known.
+restored. With `"first"` the first step that changes the object goes on, and the others are shown what it has
+become (`first_writer`). With `"ignore"` steps of the run are neither watched nor registered. Declare objects
+that several steps may change with `nighthawk_async.shared(object)`; `SharedCell`, `SharedMap`, mailboxes and
+locks are known.
 
 **What counts as bound.** The objects of `<name>` and `<:name>` bindings; for a dotted `<name.field>` the last
 object that can hold others. The changing step need not bind the object itself: it can reach its locals too. A
@@ -180,6 +181,11 @@ class BoundObjects:
         """Whether the step has begun and not ended."""
         return self._is_in_flight
 
+    def held(self) -> Iterator[tuple[str, object, Binding | None]]:
+        """Yield what the step binds, with its bindings, and then its other locals."""
+        yield from ((name, binding.value, binding) for name, binding in self._bindings.items())
+        yield from ((name, value, None) for name, value in self.context.step_locals.items())
+
     def refresh(self) -> None:
         """Record bindings that tools have bound to other objects."""
         if not self._is_registered:
@@ -307,10 +313,23 @@ class Mutation(Struct, frozen=True, kw_only=True, eq=False):
 class _Root(Struct, frozen=True):
     name: str
     value: object
-    other: Binding
+    other: Binding | None
 
 
-class _Watched(Struct, kw_only=True, eq=False):
+class Watched(Struct, kw_only=True, eq=False):
+    """An object, and its contents at one moment.
+
+    Args:
+        value: The object.
+        root: The object from which it was reached.
+        path: An expression for it, from the name of the root.
+        depth: The number of objects between the root and it, itself included.
+        shapes: The ways to read it.
+        size: The number of its items.
+        states: Its contents; None if it was too large to be read.
+        rival: See `Mutation`.
+    """
+
     value: object
     root: "_Root"
     path: str
@@ -321,9 +340,11 @@ class _Watched(Struct, kw_only=True, eq=False):
     rival: BoundObjects | None = None
 
     def read(self) -> None:
+        """Take a snapshot of the contents."""
         self.states = [shape.read(self.value) for shape in self.shapes]
 
     def is_changed(self) -> bool:
+        """Whether the object has changed since."""
         if self.states is None:
             return _size(self.value, self.shapes) != self.size
         return not all(
@@ -338,11 +359,59 @@ class _Watched(Struct, kw_only=True, eq=False):
             self.read()
 
     def children(self) -> Iterator[tuple[str, object]]:
+        """The objects in it, with the ends of their paths."""
         for shape, state in zip(self.shapes, self.states or (), strict=False):
             yield from shape.children(state)
 
 
-class MutationWatch:
+class ObjectStates:
+    """The contents of some objects, and of the objects reached from them, at one moment.
+
+    Args:
+        roots: The objects: their names, the objects, and the bindings that make them of interest; None for
+            none.
+
+    Attributes:
+        entries: The objects by identity.
+    """
+
+    def __init__(self, roots: Iterable[tuple[str, object, Binding | None]]) -> None:
+        self.entries: dict[int, Watched] = {}
+        self._pending: deque[Watched] = deque()
+        self._items_left = MAX_WATCHED_ITEMS
+        self._take_snapshots(roots)
+
+    def changed(self) -> list[Watched]:
+        """The objects that have changed since, in the order in which they were reached."""
+        return [watched for watched in self.entries.values() if watched.is_changed()]
+
+    def _take_snapshots(self, roots: Iterable[tuple[str, object, Binding | None]]) -> None:
+        for name, value, other in roots:
+            self._add(value, root=_Root(name, value, other), path=name, depth=0)
+        while self._pending:
+            watched = self._pending.popleft()
+            for label, child in watched.children():
+                if len(self.entries) >= MAX_WATCHED_OBJECTS:
+                    return
+                self._add(child, root=watched.root, path=watched.path + label, depth=watched.depth + 1)
+
+    def _add(self, value: object, *, root: _Root, path: str, depth: int) -> None:
+        if id(value) in self.entries:
+            return
+        shapes = shapes_of(type(value))
+        if not shapes or is_shared(value):
+            return
+        size = _size(value, shapes)
+        watched = Watched(value=value, root=root, path=path, depth=depth, shapes=shapes, size=size)
+        self.entries[id(value)] = watched
+        if size <= self._items_left:
+            self._items_left -= size
+            watched.read()
+            if depth < MAX_WATCHED_DEPTH:
+                self._pending.append(watched)
+
+
+class MutationWatch(ObjectStates):
     """A snapshot of a step's contested objects, and of the objects reached from them, before some code runs.
 
     Args:
@@ -350,36 +419,21 @@ class MutationWatch:
         roots: The contested objects: name, object and the other step's binding.
     """
 
-    def __init__(self, owner: BoundObjects, roots: list[tuple[str, object, Binding]]) -> None:
+    def __init__(self, owner: BoundObjects, roots: Iterable[tuple[str, object, Binding | None]]) -> None:
+        super().__init__(roots)
         self._owner = owner
-        self._watched: dict[int, _Watched] = {}
-        self._pending: deque[_Watched] = deque()
-        self._items_left = MAX_WATCHED_ITEMS
-        self._take_snapshots(roots)
         _OPEN_WATCHES.add(self)
 
-    def close(self) -> list[Mutation]:
-        """Return the changes: for each contested object, the first one found at it or below it.
+    def close(self) -> list[Watched]:
+        """Return the objects that have changed.
 
         Close a watch in the thread that opened it, once.
         """
         _OPEN_WATCHES.remove(self)
-        found: dict[int, _Watched] = {}
-        for watched in self._watched.values():
-            if watched.is_changed():
-                found.setdefault(id(watched.root.value), watched)
-                watched.rival = _OPEN_WATCHES.notify(self._owner, watched.value) or watched.rival
-        return [
-            Mutation(
-                name=watched.root.name,
-                path=watched.path,
-                value=watched.value,
-                root=watched.root.value,
-                other=watched.root.other,
-                rival=watched.rival,
-            )
-            for watched in found.values()
-        ]
+        found = self.changed()
+        for watched in found:
+            watched.rival = _OPEN_WATCHES.notify(self._owner, watched.value) or watched.rival
+        return found
 
     def restore(self) -> bool:
         """Restore the changed objects that no other thread may have changed.
@@ -388,15 +442,14 @@ class MutationWatch:
             Whether every changed object was restored.
         """
         is_whole = True
-        for watched in self._watched.values():
-            if watched.is_changed():
-                is_whole = _restore(watched) and is_whole
-                _OPEN_WATCHES.notify(self._owner, watched.value)
+        for watched in self.changed():
+            is_whole = restore(watched) and is_whole
+            _OPEN_WATCHES.notify(self._owner, watched.value)
         return is_whole
 
     def rebase(self, value: object) -> bool:
         """Take a new snapshot of an object; return whether the watch includes it."""
-        watched = self._watched.get(id(value))
+        watched = self.entries.get(id(value))
         if watched is not None:
             watched.rebase()
         return watched is not None
@@ -406,30 +459,22 @@ class MutationWatch:
         """The step whose code runs."""
         return self._owner
 
-    def _take_snapshots(self, roots: list[tuple[str, object, Binding]]) -> None:
-        for name, value, other in roots:
-            self._add(value, root=_Root(name, value, other), path=name, depth=0)
-        while self._pending:
-            watched = self._pending.popleft()
-            for label, child in watched.children():
-                if len(self._watched) >= MAX_WATCHED_OBJECTS:
-                    return
-                self._add(child, root=watched.root, path=watched.path + label, depth=watched.depth + 1)
 
-    def _add(self, value: object, *, root: _Root, path: str, depth: int) -> None:
-        if id(value) in self._watched:
-            return
-        shapes = shapes_of(type(value))
-        if not shapes or is_shared(value):
-            return
-        size = _size(value, shapes)
-        watched = _Watched(value=value, root=root, path=path, depth=depth, shapes=shapes, size=size)
-        self._watched[id(value)] = watched
-        if size <= self._items_left:
-            self._items_left -= size
-            watched.read()
-            if depth < MAX_WATCHED_DEPTH:
-                self._pending.append(watched)
+def mutations_of(found: Iterable[Watched]) -> list[Mutation]:
+    """The changes to report: for each contested object, the first one found at it or below it."""
+    firsts: dict[int, Mutation] = {}
+    for watched in found:
+        root = watched.root
+        if root.other is not None and id(root.value) not in firsts:
+            firsts[id(root.value)] = Mutation(
+                name=root.name,
+                path=watched.path,
+                value=watched.value,
+                root=root.value,
+                other=root.other,
+                rival=watched.rival,
+            )
+    return list(firsts.values())
 
 
 class _OpenWatches:
@@ -469,7 +514,8 @@ def _size(value: object, shapes: tuple[Shape, ...]) -> int:
     return sum(shape.size(value) for shape in shapes)
 
 
-def _restore(watched: _Watched) -> bool:
+def restore(watched: Watched) -> bool:
+    """Restore an object, unless code in another thread may have changed it; return whether it is restored."""
     if watched.states is None or watched.rival is not None:
         return False
     try:
@@ -481,7 +527,7 @@ def _restore(watched: _Watched) -> bool:
     return not watched.is_changed()
 
 
-ConcurrentMutation: TypeAlias = Literal["warn", "error", "ignore"]
+ConcurrentMutation: TypeAlias = Literal["warn", "error", "first", "ignore"]
 """The reaction of a run to a step that changes an object that another step in flight has bound."""
 
 _GUIDANCE = "Change a copy and bind that, or leave this change to the program."

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from ...errors import NighthawkError
 from ...kernel.assignment import AssignmentTarget
@@ -13,6 +13,7 @@ from ...kernel.commands import Assign, Awaited, Command, CommandGuard, StepState
 from ...kernel.context import StepContext
 from ...kernel.policy import InnerScope, Policies, Policy, Position
 from ...kernel.step import Step
+from ...lazy_exports import LazyModule
 from ...values.snapshots import attribute_of
 from .bound_objects import (
     Binding,
@@ -22,9 +23,15 @@ from .bound_objects import (
     ConcurrentMutationWarning,
     Mutation,
     MutationWatch,
+    mutations_of,
     report_of,
     warn_of,
 )
+
+if TYPE_CHECKING:
+    from . import first_writer
+else:
+    first_writer = LazyModule(f"{__package__}.first_writer")  # few runs let the first step win
 
 
 class MutationGuard(CommandGuard):
@@ -35,6 +42,7 @@ class MutationGuard(CommandGuard):
         mode: The reaction to a change.
         filename: The source file of the block, to which warnings point.
         line: The line of the block in that file.
+        turn: Returns the number of the step's turns.
     """
 
     verdicts = (ConcurrentMutationError, ConcurrentMutationWarning)
@@ -46,27 +54,32 @@ class MutationGuard(CommandGuard):
         mode: ConcurrentMutation = "ignore",
         filename: str = "<natural>",
         line: int = 1,
+        turn: Callable[[], int] = int,
     ) -> None:
         self._bound = BoundObjects(context, is_registered=mode != "ignore")
         self._mode: ConcurrentMutation = mode
         self._place = (filename, line)
         self._reported: dict[tuple[int, BoundObjects], object] = {}
+        self._first = first_writer.FirstWriter(self._bound, turn) if mode == "first" else None
 
     def in_flight(self) -> AbstractContextManager[None]:
         """Return the context manager of the step's duration."""
-        return self._bound
+        return self._bound if self._first is None else self._first.in_flight()
 
     def execute(self, command: Command, state: StepState) -> object:
         """Run a command; see `Command.execute`.
 
         Raises:
             ConcurrentMutationError: It changed an object that another step has bound, and the mode is
-                `error`.
+                `error`; or another step has changed one that it mentions or changes, and the mode is
+                `first`.
             ConcurrentMutationWarning: It changed one, and Python's warning filters turn the warning into an
                 error.
         """
         if self._mode == "ignore":
             return command.execute(state)
+        if self._first is not None:
+            self._first.begin(command)
         watch = self._open_watch(command)
         try:
             if watch is None:
@@ -103,6 +116,8 @@ class MutationGuard(CommandGuard):
 
         The steps that this one called do not count: their changes are part of the stretch.
         """
+        if self._first is not None:
+            return self._first.open_watch()
         roots = self._bound.contested(with_callees=False)
         return MutationWatch(self._bound, roots) if roots else None
 
@@ -112,7 +127,10 @@ class MutationGuard(CommandGuard):
         Returns:
             The error to raise; None when there is none.
         """
-        mutations = watch.close()
+        found = watch.close()
+        if self._first is not None:
+            return self._first.settle(found)
+        mutations = mutations_of(found)
         if not mutations:
             return None
         if self._mode == "error":
@@ -122,6 +140,8 @@ class MutationGuard(CommandGuard):
         return failures[0] if failures else None
 
     def _open_watch(self, command: Command) -> MutationWatch | None:
+        if self._first is not None:
+            return self._first.open_watch()
         roots = self._bound.contested(with_callees=True)
         if isinstance(command, Assign) and command.target.fields:
             roots.extend(self._owners(command.target))
@@ -259,7 +279,11 @@ class SharedObjectsPolicy(Policy):
         """Guard the commands of the step."""
         block = step.block
         step.actor.guard = MutationGuard(
-            step.context, mode=self.mode, filename=block.filename, line=block.line
+            step.context,
+            mode=self.mode,
+            filename=block.filename,
+            line=block.line,
+            turn=lambda: step.actor.progress.turns,
         )
 
 

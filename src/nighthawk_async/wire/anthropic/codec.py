@@ -58,6 +58,9 @@ def mark_breakpoints(
 ) -> None:
     """Mark the body's breakpoints if caching is on.
 
+    The conversation is marked from its second turn on: most steps take one response, and then nobody would
+    read what the first request pays a quarter more to write.
+
     Args:
         body: The body with its `tools`, `system` and `messages`, whose lists change.
         wanted: The setting `prompt_caching`.
@@ -70,17 +73,20 @@ def mark_breakpoints(
     _mark_last(body.get("tools", []), mark)
     _mark_last(body.get("system", []), mark)
     messages: list[dict[str, Any]] = body["messages"]
-    for position in {len(messages) - 1, _position_before_last_response(messages)}:
-        if position >= 0 and messages[position]["role"] == "user":  # responses go back as they are
+    before_response = _position_before_last_response(messages)
+    if before_response is None:
+        return
+    for position in {len(messages) - 1, before_response}:
+        if messages[position]["role"] == "user":  # responses go back as they are
             _mark_last(messages[position]["content"], mark)
 
 
-def _position_before_last_response(messages: list[dict[str, Any]]) -> int:
-    """The position of the message before the last response; -1 when there is none."""
+def _position_before_last_response(messages: list[dict[str, Any]]) -> int | None:
+    """The position of the message before the last response; None when there is none."""
     for position in range(len(messages) - 1, 0, -1):
         if messages[position]["role"] == "assistant":
             return position - 1
-    return -1
+    return None
 
 
 def _mark_last(blocks: list[Block], mark: dict[str, str]) -> None:

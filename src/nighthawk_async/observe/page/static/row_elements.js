@@ -65,7 +65,8 @@ function showFigure(shown, text) {
 // Where it runs, if that is a worker, and with what.
 function hintOf(head, node) {
   const worker = head.worker ?? node.worker;
-  return [worker ? `on ${worker}` : "", node.hint ?? ""].filter(Boolean).join(", ");
+  const progress = head.progress ?? node.progress ?? "";
+  return [progress, worker ? `on ${worker}` : "", node.hint ?? ""].filter(Boolean).join(", ");
 }
 
 // What ended it; empty when nothing did, or its state says all there is to say.

@@ -21,6 +21,7 @@ from .searching import matching_lines
 from .shell import Shell
 from .shell_sandbox import Sandbox, check_sandbox, existing_paths
 from .shell_session import ShellResult
+from .stopping import stop_check
 from .texts import (
     bounded,
     check_most_characters,
@@ -320,6 +321,7 @@ class Workspace:
 
         Raises:
             PatchError: The patch is damaged, or does not fit. The message names the first line that differs.
+            Or it is too long, or its lines are there so often that it takes too long.
             WorkspaceError: A file cannot be read or written, or the workspace is not writable.
         """
         self._check_writable()
@@ -435,8 +437,12 @@ class Workspace:
     def _matching(self, glob: str, ends_at: float) -> Iterator[FoundFile]:
         """The files that a pattern matches."""
         pattern = compiled_glob(glob)
+        check = stop_check()
         for file in self._files.walk(_SKIPPED):
+            check()
             with _in_time(glob):
+                if time.monotonic() > ends_at:
+                    raise TimeoutError
                 matches = pattern.fullmatch(file.path, timeout=max(0.001, ends_at - time.monotonic()))
             if matches:
                 yield file

@@ -8,6 +8,9 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
+import anyio
+import anyio.from_thread
+import anyio.to_thread
 import pytest
 
 import nighthawk_async as nh
@@ -596,3 +599,26 @@ def test_a_workspace_cannot_be_made_another_one(workspace: Workspace) -> None:
         workspace.__init__("/", writable=True)  # type: ignore[misc]
     with pytest.raises(OutsideWorkspaceError):
         workspace.read("/etc/passwd")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("call", ["find", "search", "patch"])
+async def test_long_calls_in_a_thread_end_with_their_caller(workspace: Workspace, call: str) -> None:
+    patch = "*** Begin Patch\n*** Update File: README.md\n@@\n-Text\n+text\n*** End Patch"
+    calls = {
+        "find": workspace.find,
+        "search": lambda: workspace.search("o"),
+        "patch": lambda: workspace.patch(patch),
+    }
+    went_on = False
+
+    def use() -> None:
+        nonlocal went_on
+        anyio.from_thread.run_sync(scope.cancel)
+        calls[call]()
+        went_on = True
+
+    with anyio.CancelScope() as scope:
+        await anyio.to_thread.run_sync(use)
+    assert scope.cancelled_caught
+    assert not went_on

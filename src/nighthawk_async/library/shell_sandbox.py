@@ -41,6 +41,7 @@ def confined_command(
     protected: Sequence[str] = (),
     is_root: bool = False,
     filter_descriptor: int | None = None,
+    environment_descriptor: int | None = None,
 ) -> list[str]:
     """The command line that runs a command in Bubblewrap. Pure.
 
@@ -60,6 +61,7 @@ def confined_command(
         protected: Paths in the workspace that can never be written.
         is_root: Whether the command belongs to root.
         filter_descriptor: The descriptor of a file with the filter of system calls; None for none.
+        environment_descriptor: The descriptor of a file with environment variables; None for none.
     """
     resolver = ("/run/systemd/resolve",) if network else ()  # the folder of the file that names it
     is_everything = root == root.parent
@@ -69,6 +71,7 @@ def confined_command(
         "--unshare-cgroup-try",
         *(() if network else ("--unshare-net",)),
         *("--cap-drop", "ALL"),
+        *(() if environment_descriptor is None else ("--args", str(environment_descriptor))),
         *(() if filter_descriptor is None else ("--seccomp", str(filter_descriptor))),
         *(workspace if is_everything else _options("--ro-bind-try", _SYSTEM)),
         *("--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--tmpfs", "/run"),

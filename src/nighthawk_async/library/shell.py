@@ -15,6 +15,7 @@ from ..kernel.environment import find_task_keeper
 from ..parallel.resources import use_resource
 from .errors import ShellError
 from .git_settings import files_of_settings
+from .sensitive import masks_below
 from .shell_repositories import Repositories
 from .shell_sandbox import (
     Sandbox,
@@ -45,6 +46,7 @@ class Shell:
         network: Whether a confined shell has a network.
         readable: Folders and files that a confined shell can read, besides the system and the programs.
         environment: Environment variables, besides the search path and the language.
+        sensitive: Whether a confined shell sees files that usually hold keys and passwords.
     """
 
     root: Path
@@ -53,6 +55,7 @@ class Shell:
     network: bool
     readable: Sequence[Path]
     environment: Mapping[str, str]
+    sensitive: bool = False
 
     async def run(self, command: str, *, seconds: float | None, most_characters: int) -> ShellResult:
         """Run a command in the shell of the caller's task.
@@ -97,11 +100,14 @@ class Shell:
     async def _open_confined(self, bubblewrap: str) -> ShellSession:
         program, root = shell_program(), str(self.root)
         repositories = None
+        hidden = hidden_below(self.root)
         if self.writable:
-            hidden = hidden_below(self.root)
             repositories = await anyio.to_thread.run_sync(_find_repositories, root, hidden)
         scratch = make_scratch()
         with filtered_system_calls() as filter_descriptor, self._environment(scratch) as variables:
+            masks: Sequence[tuple[str, str]] = ()
+            if not self.sensitive:
+                masks = await anyio.to_thread.run_sync(masks_below, root, scratch, hidden)
             command = confined_command(
                 bubblewrap,
                 program,
@@ -111,6 +117,7 @@ class Shell:
                 network=self.network,
                 readable=[*program_folders(), *self.readable],
                 protected=() if repositories is None else repositories.paths,
+                masks=masks,
                 is_root=os.geteuid() == 0,
                 filter_descriptor=filter_descriptor,
                 environment_descriptor=variables,

@@ -623,3 +623,42 @@ async def test_what_a_shell_leaves_is_not_loaded_by_its_keeper(root: Path, sandb
 async def test_what_cannot_be_a_variable_is_refused(root: Path, variables: dict[str, str]) -> None:
     with pytest.raises(ShellError, match="cannot be a variable"):
         await Workspace(root, writable=True, environment=variables).shell("true")
+
+
+async def test_sensitive_files_are_masked_in_a_confined_shell(root: Path) -> None:
+    names = [
+        ".env",
+        "sub/tls.pem",
+        "id_rsa",
+        ".ssh/x",
+        "my_credentials.json",
+        "target.txt",
+        "deep/a/.aws/credentials",
+    ]
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("TOP SECRET")
+    (root / ".netrc").symlink_to("target.txt")
+    (root / "ca.pem").write_text("-----BEGIN CERTIFICATE-----")
+    (root / ".git").mkdir()
+    settings = '[core]\n\tbare = false\n[remote "o"]\n\turl = https://me:hunter2@host/x\n'
+    (root / ".git" / "config").write_text(settings + "[http]\n\textraheader = AUTHORIZATION: basic hunter2\n")
+    for writable in (True, False):
+        workspace = Workspace(root, writable=writable)
+        found = await workspace.shell("grep -rhs . . .env .netrc deep/a/.aws/*; cat .env id_rsa; true")
+        assert "SECRET" not in found.output
+        assert "hunter2" not in found.output
+        assert "bare = false" in found.output
+        assert "BEGIN CERTIFICATE" in found.output
+        assert "Permission denied" in found.output
+    await Workspace(root, writable=True).shell(
+        "mv deep other; echo x > .env; rm -rf .ssh id_rsa; rm .netrc; true"
+    )
+    assert (root / ".env").read_text() == (root / ".ssh" / "x").read_text() == "TOP SECRET"
+    assert "SECRET" in (await Workspace(root, sensitive=True).shell("cat .env")).output
+
+
+async def test_keys_in_the_output_of_a_shell_are_hidden(root: Path) -> None:
+    (root / "notes.txt").write_text("ghp_" + "a1" * 18)
+    assert (await Workspace(root).shell("cat notes.txt")).output == "[redacted]"
+    assert "ghp_" in (await Workspace(root, sensitive=True).shell("cat notes.txt")).output

@@ -1,52 +1,18 @@
-"""Files that usually hold keys and passwords, by their names, and keys in texts, by their look."""
+"""Files of a workspace that usually hold keys and passwords, and keys in texts, by their look."""
 
 import os
 import re
 from collections.abc import Iterator, Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 from ..secret_names import is_secret_name
+from ..sensitive_paths import GIT_SETTINGS, is_sensitive
 from ..wire.redaction import redact
 
-_FOLDERS = frozenset({".aws", ".azure", ".gnupg", ".kube", ".password-store", ".ssh", "gcloud"})
-_NAMES = (
-    *(".env*", "*.env", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "*.ppk"),
-    *(".netrc", "_netrc", ".pgpass", ".npmrc", ".pypirc", ".htpasswd", ".my.cnf", ".dockercfg", ".s3cfg"),
-    *(".boto", ".vault-token", ".git-credentials", "client_secret*.json", "service[-_]account*.json"),
-    *("secrets", "secrets.json", "secrets.y*ml", "secrets.toml", "secrets.ini", "secrets.txt"),
-)
-_SSH_KEY = re.compile(r"id_[^.]+|id_(?:dsa|ecdsa|ed25519|rsa|xmss).*", re.DOTALL)
-_CREDENTIALS = "*credentials*"
-_CODE = frozenset(
-    {".c", ".cc", ".cpp", ".cs", ".css", ".go", ".h", ".hpp", ".html", ".java", ".js", ".jsx", ".kt", ".md"}
-    | {".php", ".py", ".pyc", ".pyi", ".rb", ".rs", ".rst", ".scala", ".swift", ".ts", ".tsx", ".vue"}
-)
-_GIT_SETTINGS = frozenset({"config", "config.worktree", "credentials"})
 _GIT_ENTERED = ("modules", "worktrees")
 _MOST_BYTES = 1_000_000
 _URL_PASSWORD = re.compile(r"(?P<scheme>://)[^/?#\s@\"'<>]{1,2000}@")
 _SETTING = re.compile(r"(?m)^(?P<name>\s*[\w-]+)(?P<equals>\s*=\s*)(?P<value>.*(?:\\\n.*)*)$")
-
-
-def is_sensitive(path: str) -> bool:
-    """Whether a file usually holds keys or passwords, or is in a folder of such files.
-
-    Args:
-        path: Its path below a folder; that of a folder ends with a slash.
-    """
-    parts = [part for part in path.casefold().split("/") if part not in ("", ".")]
-    if not parts:
-        return False
-    name = parts[-1]
-    if not _FOLDERS.isdisjoint(parts) or _SSH_KEY.fullmatch(name):
-        return True
-    if any(fnmatchcase(part, pattern) for pattern in _NAMES for part in parts):
-        return True
-    if parts[-2:] == [".docker", "config.json"] or (".git" in parts[:-1] and name in _GIT_SETTINGS):
-        return True
-    may_be_code = path.endswith("/") or os.path.splitext(name)[1] in _CODE
-    return not may_be_code and any(fnmatchcase(part, _CREDENTIALS) for part in parts)
 
 
 def find_refusal(path: str) -> str | None:
@@ -86,7 +52,7 @@ def masks_below(root: str, scratch: Path, skipped: Sequence[str]) -> list[tuple[
         place = os.path.realpath(path)
         if not place.startswith(root.rstrip("/") + "/") or place in masks or not os.path.exists(place):
             continue
-        if os.path.basename(path) in _GIT_SETTINGS and ".git" in path.split("/"):
+        if os.path.basename(path) in GIT_SETTINGS and ".git" in path.split("/"):
             copy = _copy_without_passwords(place, scratch / f"git-settings-{len(masks)}")
             if copy is not None:
                 masks[place] = copy

@@ -14,7 +14,7 @@ import threading
 import unicodedata
 import uuid
 import weakref
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -78,12 +78,18 @@ class ConfinedFiles:
 
     Args:
         root: The folder. Links in its own path are followed once, here.
+        find_refusal: Returns the reason why a file, given by its path below the folder, is neither read,
+            written nor listed; None for other files. The path of a folder ends with a slash.
 
     Raises:
         ConfigurationError: It is no folder, or the system cannot confine paths.
     """
 
-    def __init__(self, root: str | os.PathLike[str]) -> None:
+    _find_refusal: Callable[[str], str | None] | None = None
+
+    def __init__(
+        self, root: str | os.PathLike[str], find_refusal: Callable[[str], str | None] | None = None
+    ) -> None:
         if os.open not in os.supports_dir_fd or not hasattr(os, "O_NOFOLLOW"):
             raise ConfigurationError(
                 f"a workspace needs a system that can open files below a folder, not {sys.platform}"
@@ -91,6 +97,7 @@ class ConfinedFiles:
         self.root = Path(root).resolve()
         if not self.root.is_dir():
             raise ConfigurationError(f"the folder of a workspace does not exist: {self.root}")
+        self._find_refusal = find_refusal
 
     def read(self, path: str, most_bytes: int) -> bytes:
         """Read a file.
@@ -176,16 +183,19 @@ class ConfinedFiles:
         """
         walker = _Walker(self.root, path, makes_folders=False)
         try:
+            self._check_allowed(path, f"{walker.named_path}/")
             opened = walker.walk_to_folder()
+            folder = walker.path
+            self._check_allowed(path, f"{folder}/")
             with _system_errors(path), os.scandir(opened) as entries:
-                found = [
+                names = [
                     f"{entry.name}/" if entry.is_dir(follow_symlinks=False) else entry.name
                     for entry in entries
                     if entry.name not in skipped and not entry.name.startswith(_TEMPORARY)
                 ]
         finally:
             walker.close()
-        return sorted(found)
+        return sorted(name for name in names if not self._hides(f"{folder}/{name}"))
 
     def walk(self, skipped: frozenset[str]) -> Iterator[FoundFile]:
         """All regular files below the folder, in the order of their paths.
@@ -196,12 +206,14 @@ class ConfinedFiles:
             skipped: The names of folders that are left out.
         """
         for folder, folders, files, opened in os.fwalk(self.root, follow_symlinks=False):
-            folders[:] = sorted(name for name in folders if name not in skipped)
             relative = os.path.relpath(folder, self.root)
+            folders[:] = sorted(
+                name for name in folders if name not in skipped and not self._hides(f"{relative}/{name}/")
+            )
             if relative.count("/") >= _MOST_DEPTH:  # each open folder takes a descriptor, and a frame
                 folders.clear()
             for name in sorted(files):
-                if name.startswith(_TEMPORARY):
+                if name.startswith(_TEMPORARY) or self._hides(f"{relative}/{name}"):
                     continue
                 with suppress(OSError):
                     facts = os.stat(name, dir_fd=opened, follow_symlinks=False)
@@ -223,9 +235,21 @@ class ConfinedFiles:
         """Open the folder of a path, and follow all links."""
         walker = _Walker(self.root, path, makes_folders=makes_folders)
         try:
-            yield walker.walk()
+            self._check_allowed(path, walker.named_path)
+            place = walker.walk()
+            self._check_allowed(path, place.path)
+            yield place
         finally:
             walker.close()
+
+    def _hides(self, path: str) -> bool:
+        return self._find_refusal is not None and self._find_refusal(path) is not None
+
+    def _check_allowed(self, given: str, path: str) -> None:
+        """Refuse a file by the path that was given, before it is looked at, or by that without links."""
+        refusal = None if self._find_refusal is None else self._find_refusal(path)
+        if refusal is not None:
+            raise WorkspaceError(f"{given} {refusal}")
 
 
 class _MissingFolderError(WorkspaceError):
@@ -248,6 +272,16 @@ class _Walker:
         self._opened: list[int] = []
         self._names: list[str] = []
         self._links = 0
+
+    @property
+    def named_path(self) -> str:
+        """The path below the folder as it was given, with links."""
+        return os.path.normpath("/".join(self._parts_below(self._path)))
+
+    @property
+    def path(self) -> str:
+        """The path below the folder so far, without links."""
+        return "/".join(self._names)
 
     def close(self) -> None:
         for opened in self._opened:

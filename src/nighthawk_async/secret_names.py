@@ -1,7 +1,7 @@
 """Names of secrets, and hiding of their values."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import cast
 from urllib.parse import unquote_plus
@@ -17,6 +17,7 @@ MASK = "**********"
 _MAX_NAME_CHARACTERS = 100
 _VALUES = frozenset({"bytes", "header", "raw", "string", "text", "value"})
 _URL_CREDENTIALS = re.compile(r"(?P<scheme>://)[^/?#@]*@")
+_URL_WITH_PASSWORD = re.compile(r"\s*[A-Za-z][\w+.-]*://[^/?#\s:@]*:[^/?#\s@]+@\S")
 _QUERY_FIELD = re.compile(r"(?P<name>[^&=#]+)=(?P<value>[^&#]*)")
 
 _NAME_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
@@ -84,6 +85,39 @@ _ABOUT_SECRETS = frozenset(
     }
     | {"names", "provider", "scheme", "style", "ttl", "type", "uri", "url", "usage"}
 )
+# Short names of secrets, which count as words of their own: `pinned` and `opinion` are none.
+_SHORT_SECRETS = frozenset(
+    {"csrf", "csrfmiddlewaretoken", "dburl", "dsn", "hotp", "otp", "pass", "passcode", "pin", "pincode"}
+    | {"pwd", "sessionid", "totp", "xsrf"}
+)
+_LAST_IN_SECRETS = frozenset({"code", "codes", "hash", "seed", "token", *_VALUES})
+_OF_ACCOUNTS = frozenset(
+    {"account", "admin", "app", "auth", "basic", "cert", "database", "db", "email", "ftp", "git", "http"}
+    | {"imap", "keystore", "ldap", "login", "mail", "mongo", "mongodb", "my", "mysql", "oracle", "pg", "pop"}
+    | {"postgres", "postgresql", "proxy", "rabbitmq", "redis", "root", "server", "service", "sftp", "smb"}
+    | {"smtp", "sql", "ssh", "su", "sudo", "user", "vpn", "web", "wifi"}
+)
+_PLAIN_PINS = frozenset(
+    {
+        "analog",
+        "bowling",
+        "clock",
+        "data",
+        "digital",
+        "drawing",
+        "enable",
+        "gpio",
+        "hair",
+        "ic",
+        "input",
+        "led",
+    }
+    | {"map", "output", "power", "push", "reset", "rolling", "rx", "safety", "sensor", "signal", "tx"}
+)
+_CONNECTIONS = frozenset(
+    {"amqp", "broker", "celery", "database", "db", "jdbc", "mongo", "mongodb", "mysql", "pg", "postgres"}
+    | {"postgresql", "rabbitmq", "redis", "sqlalchemy", "sqlserver"}
+)
 
 
 def is_secret_name(name: str) -> bool:
@@ -93,6 +127,8 @@ def is_secret_name(name: str) -> bool:
         name: The name, in any style: `api_key`, `apiKey`, `X-Api-Key`.
     """
     words = [word.lower() for word in _NAME_WORD.findall(name)]
+    if _are_short_secret(words):
+        return True
     if not words or words[-1] in _ABOUT_SECRETS:
         return False
     return any(map(_is_secret_word, ["", *words], words))
@@ -120,13 +156,24 @@ def hides_value(name: object, value: object) -> bool:
     """
     if type(name) is not str or len(name) > _MAX_NAME_CHARACTERS or value is None:
         return False
-    return type(value) is not bool and names_secret_value(name)
+    return type(value) is not bool and (names_secret_value(name) or has_url_password(value))
+
+
+def has_url_password(value: object) -> bool:
+    """Whether a value is a URL with a password.
+
+    Args:
+        value: Any value.
+    """
+    return type(value) is str and "://" in value and _URL_WITH_PASSWORD.match(value) is not None
 
 
 @lru_cache(maxsize=4_096)
 def names_secret_value(name: str) -> bool:
     """Whether a name is that of a secret, for `hides_value`."""
     words = [word.lower() for word in _NAME_WORD.findall(name)]
+    if _are_short_secret(words):
+        return True
     while words and words[-1] in _VALUES:
         words.pop()
     if not words or words[-1] in _ABOUT_SECRETS:
@@ -139,6 +186,24 @@ def names_secret_value(name: str) -> bool:
         or (last == "tokens" and before in _CREDENTIAL_KINDS)
         or any(word in ("key", "keys") and kind in _CREDENTIAL_KINDS for kind, word in pairs)
         or any(_SECRET_WORD.fullmatch(word) for word in words)
+    )
+
+
+def _are_short_secret(words: Sequence[str]) -> bool:
+    """Whether the words of a name are those of a short one: `pwd`, `db_pass`, `otp_code`, `database_url`."""
+    rest = list(words)
+    while len(rest) > 1 and rest[-1] in _LAST_IN_SECRETS:
+        rest.pop()
+    last, before = (rest[-1] if rest else ""), (rest[-2] if len(rest) > 1 else "")
+    if last == "pass":
+        return before in _OF_ACCOUNTS
+    if last == "pin":
+        return before not in _PLAIN_PINS
+    if last in _SHORT_SECRETS:
+        return True
+    ending = words[-2:]
+    return list(ending) in (["session", "id"], ["connection", "string"]) or (
+        len(ending) == 2 and ending[0] in _CONNECTIONS and ending[1] in ("url", "uri", "dsn")
     )
 
 

@@ -16,6 +16,30 @@ SECRETS = [
     *("authorization", "client_secret", "private_key", "private_key_pem", "db_password"),
     *("openai_key", "token_value", "credentials", "access_tokens", "api_keys", "session_cookie"),
     *("passphrase", "refreshToken", "api_key_openai"),
+    *(
+        "pwd",
+        "PWD",
+        "db_pwd",
+        "DB_PASS",
+        "dbPass",
+        "smtp_pass",
+        "pin",
+        "card_pin",
+        "pinCode",
+        "otp",
+        "otp_code",
+    ),
+    *("csrf", "csrf_token", "X-CSRF-Token", "xsrf", "session_id", "sessionId", "sessionid", "PHP_SESSION_ID"),
+    *(
+        "dsn",
+        "sentry_dsn",
+        "SENTRY_DSN",
+        "database_url",
+        "DATABASE_URL",
+        "redis_uri",
+        "connection_string",
+        "totp",
+    ),
 ]
 NO_SECRETS = [
     *("max_tokens", "token_count", "tokens", "total_tokens", "tokenizer", "token_counter"),
@@ -23,6 +47,19 @@ NO_SECRETS = [
     *("cache_key", "next_token", "page_token", "author", "authors", "passed", "secretary"),
     *("token_type", "password_length", "api_key_name", "eos_token"),
     *("password_changed_at", "password_policy", "secret_expires", "token_created_at", "authorization_date"),
+    *(
+        "pinned",
+        "opinion",
+        "pins",
+        "spin",
+        "pinpoint",
+        "gpio_pin",
+        "led_pin",
+        "passes",
+        "pass",
+        "boarding_pass",
+    ),
+    *("session", "session_ids", "session_count", "base_url", "url", "options", "adsn", "compass"),
     *("unique_key", "object_key", "lookup_key", "row_key", "routing_key", "answer_key", "first_token"),
 ]
 
@@ -38,6 +75,18 @@ def test_what_a_secret_name_holds_is_hidden(name: str) -> None:
 @every("name", NO_SECRETS)
 def test_what_other_names_hold_is_shown(name: str) -> None:
     assert not hides_value(name, KEY)
+
+
+@pytest.mark.parametrize("url", ["postgres://me:hunter2@host/x", "https://:k@h/", "redis+tls://a:b@h"])
+def test_a_url_with_a_password_is_hidden(url: str) -> None:
+    assert hides_value("address", url)
+
+
+@pytest.mark.parametrize(
+    "url", ["https://host/a:b@c", "https://me@host/", "a text: http://x:y@z", "x://a b:c@d"]
+)
+def test_other_urls_are_shown(url: str) -> None:
+    assert not hides_value("address", url)
 
 
 def test_a_name_is_a_text_of_reasonable_length() -> None:

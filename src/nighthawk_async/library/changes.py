@@ -2,6 +2,7 @@
 
 import re
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import TypeAlias
@@ -16,6 +17,7 @@ _CONTEXT = 3
 _NO_FILE = "/dev/null"
 _NEEDS_QUOTES = re.compile(r'[\x00-\x1f"\\]')
 _MOST_COMPARED = 4_000_000
+_MOST_PAIRS = 100_000  # of equal lines, each of which is looked at again and again
 _NO_LINE_END = "\\ No newline at end of file\n"
 
 
@@ -61,7 +63,9 @@ class Changes(list[str], ShownAsText):
         )
 
     def __str__(self) -> str:
-        shown = {path: [str(each) for each in self.lines if each.path == path] for path in self}
+        shown: dict[str, list[str]] = {path: [] for path in self}
+        for each in self.lines:
+            shown.setdefault(each.path, []).append(str(each))
         return "\n".join(line for path, lines in shown.items() for line in lines or [f"{path}"])
 
 
@@ -85,7 +89,8 @@ def _differences(before: Sequence[str], after: Sequence[str]) -> list[_Differenc
     rest = most - same
     same_end = next((at for at in range(rest) if before[-1 - at] != after[-1 - at]), rest)
     old, new = before[same : len(before) - same_end], after[same : len(after) - same_end]
-    if len(old) * len(new) > _MOST_COMPARED:
+    counts = Counter(new)
+    if len(old) * len(new) > _MOST_COMPARED or sum(map(counts.__getitem__, old)) > _MOST_PAIRS:
         return [(same, same + len(old), same, same + len(new))]
     codes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
     return [(same + a, same + b, same + c, same + d) for tag, a, b, c, d in codes if tag != "equal"]

@@ -7,7 +7,10 @@ Sources: the unified format of GNU diffutils, the extended headers of `git diff`
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from operator import attrgetter
 from typing import Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
@@ -15,6 +18,8 @@ from msgspec.structs import replace
 
 from .errors import PatchError
 from .texts import lines_of, shown_line
+
+_MOST_CHARACTERS = 2_000_000
 
 Tag: TypeAlias = Literal[" ", "-", "+"]
 
@@ -80,8 +85,12 @@ def read_patch(text: str) -> list[FilePatch]:
         text: The patch. Text before and after it is ignored.
 
     Raises:
-        PatchError: It is in neither form, or damaged.
+        PatchError: It is in neither form, damaged, or has more than two million characters.
     """
+    if len(text) > _MOST_CHARACTERS:
+        raise PatchError(
+            f"the patch has {len(text):,} characters; the most is {_MOST_CHARACTERS:,}: send it in parts"
+        )
     lines = lines_of(text)
     begin = next((number for number, line in enumerate(lines) if line.strip() == _BEGIN), None)
     patches = _UnifiedReader(lines).read() if begin is None else _PlainReader(lines, begin + 1).read()
@@ -113,11 +122,18 @@ class _Extent(NamedTuple):
     new_start: int
     new_count: int
 
-    def start_among(self, others: Iterable["_Extent"]) -> int | None:
-        """The number of lines before the hunk; None where the numbers of the new lines contradict it."""
-        before = self.old_start - (self.old_count > 0)
-        shift = sum(each.new_count - each.old_count for each in others if each.old_start < self.old_start)
-        return before if before + shift == self.new_start - (self.new_count > 0) else None
+
+def _starts(extents: Sequence[_Extent]) -> list[int | None]:
+    """The number of lines before each hunk; None where its numbers contradict those before it."""
+    ordered = sorted(extents, key=attrgetter("old_start"))
+    old_starts = [each.old_start for each in ordered]
+    shifts = [0, *accumulate(each.new_count - each.old_count for each in ordered)]
+    starts: list[int | None] = []
+    for each in extents:
+        before = each.old_start - (each.old_count > 0)
+        shift = shifts[bisect_left(old_starts, each.old_start)]
+        starts.append(before if before + shift == each.new_start - (each.new_count > 0) else None)
+    return starts
 
 
 class _UnifiedReader:
@@ -207,8 +223,8 @@ class _UnifiedReader:
             read.append((extent, Hunk(title=title, lines=lines)))
         if not read:
             raise PatchError(f"{path}: no hunk ('@@ -1,3 +1,4 @@') follows its header")
-        extents = [extent for extent, _ in read]
-        return [replace(hunk, start=extent.start_among(extents)) for extent, hunk in read]
+        starts = _starts([extent for extent, _ in read])
+        return [replace(hunk, start=start) for start, (_, hunk) in zip(starts, read, strict=True)]
 
     def _read_lines(self, title: str, old_count: int, new_count: int) -> tuple[PatchLine, ...]:
         lines: list[PatchLine] = []

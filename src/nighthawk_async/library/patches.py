@@ -6,11 +6,13 @@ differs, so that its author can fix it.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from operator import itemgetter
 
 from .errors import PatchError
 from .patch_forms import FilePatch, Hunk
-from .texts import lines_of, most_similar, places_of, shown_line
+from .places import LinesWithPlaces, Work
+from .texts import lines_of, most_similar, shown_line
 
 _MOST_PLACES = 5
 
@@ -26,12 +28,13 @@ def patched_files(patches: Iterable[FilePatch], read: Callable[[str], str | None
         The new text of each file, by path; None for files that are removed.
 
     Raises:
-        PatchError: One does not fit; with the first line that differs.
+        PatchError: One does not fit; with the first line that differs. Or it takes too long to find out.
     """
+    work = Work()
     files: dict[str, str | None] = {}
     for patch in patches:
         content = files[patch.path] if patch.path in files else read(patch.path)
-        files[patch.path] = _patched(patch, content)
+        files[patch.path] = _patched(patch, content, work)
         if patch.new_path is not None and patch.new_path != patch.path:
             target = files[patch.new_path] if patch.new_path in files else read(patch.new_path)
             if target is not None:
@@ -40,34 +43,36 @@ def patched_files(patches: Iterable[FilePatch], read: Callable[[str], str | None
     return files
 
 
-def _patched(patch: FilePatch, content: str | None) -> str | None:
+def _patched(patch: FilePatch, content: str | None, work: Work) -> str | None:
     if patch.kind == "create":
         if content is not None:
             raise PatchError(f"{patch.path} exists; a patch that makes it cannot be applied")
-        return apply_hunks("", patch.hunks)
+        return apply_hunks("", patch.hunks, work)
     if content is None:
         raise PatchError(f"{patch.path}: there is no such file")
     if patch.kind == "update":
-        return apply_hunks(content, patch.hunks)
-    if patch.hunks and apply_hunks(content, patch.hunks):
+        return apply_hunks(content, patch.hunks, work)
+    if patch.hunks and apply_hunks(content, patch.hunks, work):
         raise PatchError(f"{patch.path} has lines that the patch does not remove, so it is not deleted")
     return None
 
 
-def apply_hunks(content: str, hunks: Sequence[Hunk]) -> str:
+def apply_hunks(content: str, hunks: Sequence[Hunk], work: Work) -> str:
     """Apply hunks to a text.
 
     Args:
         content: The text.
         hunks: The hunks, in any order.
+        work: The work that the patch may still take.
 
     Raises:
         PatchError: One does not fit, or two change the same lines.
     """
+    work.spend_on(content)
     lines = lines_of(content)
     result: list[str] = []
     done = 0
-    for at, hunk in _placed(hunks, lines):
+    for at, hunk in _placed(hunks, LinesWithPlaces(lines, [hunk.old for hunk in hunks], work)):
         if at < done:
             raise PatchError(f"{hunk.title}: another hunk changes line {at + 1}, too; make one of them")
         result += lines[done:at]
@@ -78,7 +83,7 @@ def apply_hunks(content: str, hunks: Sequence[Hunk]) -> str:
     return _joined(result, keeps_missing_end=not has_marks and bool(lines) and not lines[-1].endswith("\n"))
 
 
-def _placed(hunks: Sequence[Hunk], lines: Sequence[str]) -> list[tuple[int, Hunk]]:
+def _placed(hunks: Sequence[Hunk], lines: LinesWithPlaces) -> list[tuple[int, Hunk]]:
     """The hunks with their places, in the order of the text, which need not be that of the patch."""
     placed: list[tuple[int, Hunk]] = []
     done = 0
@@ -128,7 +133,7 @@ def _with_end(text: str, end: str) -> str:
     return text.removesuffix("\n").removesuffix("\r") + end
 
 
-def _find_place(hunk: Hunk, lines: Sequence[str], done: int) -> int | None:
+def _find_place(hunk: Hunk, lines: LinesWithPlaces, done: int) -> int | None:
     """Find the place of a hunk after some lines: the number of lines before it; None if there is none.
 
     Raises:
@@ -139,23 +144,23 @@ def _find_place(hunk: Hunk, lines: Sequence[str], done: int) -> int | None:
     if after is None:
         return None
     if not old:
-        return _place_of_insertion(hunk, lines)
+        return _place_of_insertion(hunk, lines.lines)
     start = hunk.start
+    last = len(lines.lines) - len(old)
+    if hunk.is_at_end or any(not line.text.endswith("\n") for line in hunk.lines):  # it ends the file
+        after = max(after, last)
     for key in (str, str.rstrip):
-        places = places_of(old, lines, key, after)
-        if hunk.is_at_end or any(not line.text.endswith("\n") for line in hunk.lines):  # it ends the file
-            places = [at for at in places if at + len(old) == len(lines)]
-        if start is not None and start in places:
-            last = len(lines) - len(old)
-            if hunk.lines[-1].tag != " " and start != last and last in places:
+        if start is not None and start >= after and lines.has(old, start, key):
+            if hunk.lines[-1].tag != " " and start != last and lines.has(old, last, key):
                 raise _ambiguous(hunk, [start, last])
             return start
+        places = list(islice(lines.places_of(old, after, key), _MOST_PLACES + 1))
         if hunk.landmarks and places:
             return places[0]
         if len(places) > 1:
             raise _ambiguous(hunk, places)
         if places:
-            return _checked_move(hunk, places[0], len(lines))
+            return _checked_move(hunk, places[0], len(lines.lines))
     return None
 
 
@@ -182,11 +187,11 @@ def _place_of_insertion(hunk: Hunk, lines: Sequence[str]) -> int:
     )
 
 
-def _after_landmarks(hunk: Hunk, lines: Sequence[str], done: int) -> int | None:
+def _after_landmarks(hunk: Hunk, lines: LinesWithPlaces, done: int) -> int | None:
     """The number of lines up to the last of the landmarks; None if one is not there after some lines."""
     after = done
     for landmark in hunk.landmarks:
-        places = [at for at in range(after, len(lines)) if lines[at].strip() == landmark]
+        places = lines.places_of_landmark(landmark, after, _MOST_PLACES + 1)
         if not places:
             return None
         if len(places) > 1:
@@ -213,15 +218,15 @@ def _shown_places(places: Sequence[int]) -> str:
     return f"lines {shown}{' and more' if len(places) > _MOST_PLACES else ''}"
 
 
-def _does_not_match(hunk: Hunk, lines: Sequence[str], done: int) -> PatchError:
+def _does_not_match(hunk: Hunk, text: LinesWithPlaces, done: int) -> PatchError:
     """Name the landmark that is missing, or the first line that differs where most lines are the same."""
     after = done
     for landmark in hunk.landmarks:
-        found = next((at for at in range(after, len(lines)) if lines[at].strip() == landmark), None)
-        if found is None:
+        found = text.places_of_landmark(landmark, after, 1)
+        if not found:
             return PatchError(f"{hunk.title}: no line after line {after} is {landmark!r}")
-        after = found + 1
-    old = hunk.old
+        after = found[0] + 1
+    old, lines = hunk.old, text.lines
     places = range(after, len(lines)) if hunk.start is None else [hunk.start, *range(after, len(lines))]
     best, same = most_similar(old, lines, places or [after], _is_equal_but_for_trailing_whitespace)
     expected = shown_line(old[same]) if same < len(old) else ""

@@ -1,11 +1,13 @@
 """Addresses of the public internet, and those that are not. Pure."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 from .errors import FetchError, ForbiddenAddressError
 
+_NAME = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
 _NAT64 = IPv6Network("64:ff9b::/96")
 _COMPATIBLE = IPv6Network("::/96")
 # Reserved; not every version of Python knows so.
@@ -39,6 +41,77 @@ def _contained(address: IPv6Address) -> IPv4Address | None:
     if address in _NAT64 or address in _COMPATIBLE:
         return IPv4Address(int(address) & 0xFFFF_FFFF)
     return address.ipv4_mapped or address.sixtofour
+
+
+@dataclass(frozen=True, slots=True)
+class HostList:
+    """A list of hosts: names, names with all below them, addresses and networks, each with a port or any.
+
+    Args:
+        names: Names and ports, in lower case; a name that begins with a dot stands for all below it.
+        networks: Networks.
+    """
+
+    names: frozenset[tuple[str, int | None]]
+    networks: tuple[IPv4Network | IPv6Network, ...]
+
+    @classmethod
+    def parse(cls, entries: Iterable[str]) -> "HostList":
+        """Read a list of hosts.
+
+        Args:
+            entries: Their texts: `example.org`, `*.example.org`, `example.org:443`, `203.0.113.0/24`.
+
+        Raises:
+            FetchError: One is no network, and no name.
+        """
+        names: set[tuple[str, int | None]] = set()
+        networks: list[IPv4Network | IPv6Network] = []
+        for each in entries:
+            try:
+                networks.append(ip_network(each))
+                continue
+            except ValueError:
+                host, _, port = each.partition(":")
+            name = _canonical(host.removeprefix("*"))
+            if not _NAME.fullmatch(name.removeprefix(".")) or (port and not port.isdecimal()):
+                raise FetchError(f"{each!r} is neither a host name, with a port or without, nor a network")
+            names.add((name, int(port) if port else None))
+        return cls(frozenset(names), tuple(networks))
+
+    def __bool__(self) -> bool:
+        return bool(self.names or self.networks)
+
+    def matches(self, host: str, port: int, addresses: Sequence[str]) -> Sequence[bool]:
+        """Whether each of the addresses of a host is in the list; all of them are if its name is.
+
+        Args:
+            host: Its name.
+            port: The port.
+            addresses: Its addresses.
+        """
+        if self.has_name(host, port):
+            return [True] * len(addresses)
+        return [self._has(ip_address(each.partition("%")[0])) for each in addresses]
+
+    def has_name(self, host: str, port: int) -> bool:
+        """Whether the name of a host is in the list; its addresses need not be known."""
+        name = _canonical(host)
+        above = [name[at:] for at, character in enumerate(name) if character == "."]
+        return any((each, number) in self.names for each in (name, *above) for number in (port, None))
+
+    def _has(self, address: IPv4Address | IPv6Address) -> bool:
+        contained = _contained(address) if isinstance(address, IPv6Address) else None
+        return any(each in network for each in (address, contained) if each for network in self.networks)
+
+
+def _canonical(host: str) -> str:
+    """A name as it is compared: in lower case and ASCII, without the dot at its end."""
+    plain = host.lower().rstrip(".")
+    try:
+        return plain if plain.isascii() else plain.encode("idna").decode()
+    except UnicodeError:
+        return plain
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,9 @@
 """The shells of a workspace: one for each task, which ends with the task."""
 
 import os
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -12,6 +14,8 @@ import anyio.to_thread
 from ..kernel.environment import find_task_keeper
 from ..parallel.resources import use_resource
 from .errors import ShellError
+from .git_settings import files_of_settings
+from .sensitive import masks_below
 from .shell_repositories import Repositories
 from .shell_sandbox import (
     Sandbox,
@@ -21,7 +25,14 @@ from .shell_sandbox import (
     hidden_below,
     program_folders,
 )
-from .shell_session import ShellResult, ShellSession, make_scratch, shell_environment, shell_program
+from .shell_session import (
+    ShellResult,
+    ShellSession,
+    environment_file,
+    make_scratch,
+    shell_environment,
+    shell_program,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -35,6 +46,7 @@ class Shell:
         network: Whether a confined shell has a network.
         readable: Folders and files that a confined shell can read, besides the system and the programs.
         environment: Environment variables, besides the search path and the language.
+        sensitive: Whether a confined shell sees files that usually hold keys and passwords.
     """
 
     root: Path
@@ -43,6 +55,7 @@ class Shell:
     network: bool
     readable: Sequence[Path]
     environment: Mapping[str, str]
+    sensitive: bool = False
 
     async def run(self, command: str, *, seconds: float | None, most_characters: int) -> ShellResult:
         """Run a command in the shell of the caller's task.
@@ -79,17 +92,22 @@ class Shell:
                 "use Workspace(…, sandbox='required') where Bubblewrap (bwrap) works, or writable=True"
             )
         if bubblewrap is None:
-            return await self._start(shell_program(), make_scratch())
+            scratch = make_scratch()
+            with self._environment(scratch) as variables:
+                return await self._start(shell_program(), scratch, (variables,), is_confined=False)
         return await self._open_confined(bubblewrap)
 
     async def _open_confined(self, bubblewrap: str) -> ShellSession:
         program, root = shell_program(), str(self.root)
         repositories = None
+        hidden = hidden_below(self.root)
         if self.writable:
-            hidden = hidden_below(self.root)
-            repositories = await anyio.to_thread.run_sync(Repositories.find, root, hidden)
-        with filtered_system_calls() as filter_descriptor:
-            scratch = make_scratch()
+            repositories = await anyio.to_thread.run_sync(_find_repositories, root, hidden)
+        scratch = make_scratch()
+        with filtered_system_calls() as filter_descriptor, self._environment(scratch) as variables:
+            masks: Sequence[tuple[str, str]] = ()
+            if not self.sensitive:
+                masks = await anyio.to_thread.run_sync(masks_below, root, scratch, hidden)
             command = confined_command(
                 bubblewrap,
                 program,
@@ -99,28 +117,49 @@ class Shell:
                 network=self.network,
                 readable=[*program_folders(), *self.readable],
                 protected=() if repositories is None else repositories.paths,
+                masks=masks,
                 is_root=os.geteuid() == 0,
                 filter_descriptor=filter_descriptor,
+                environment_descriptor=variables,
             )
-            return await self._start(command, scratch, repositories, (filter_descriptor,))
+            return await self._start(command, scratch, (variables, filter_descriptor), repositories)
         raise AssertionError("the session was returned")
+
+    @contextmanager
+    def _environment(self, scratch: Path) -> Generator[int, None, None]:
+        """Yield the descriptor of a file with the variables; if one is refused, no scratch folder is left."""
+        try:
+            with environment_file(shell_environment(self.environment, scratch)) as descriptor:
+                yield descriptor
+        except BaseException:
+            shutil.rmtree(scratch, ignore_errors=True)
+            raise
 
     async def _start(
         self,
         command: Sequence[str],
         scratch: Path,
+        inherited: Sequence[int],
         repositories: Repositories | None = None,
-        inherited: Sequence[int] = (),
+        *,
+        is_confined: bool = True,
     ) -> ShellSession:
         return await ShellSession.open(
             command,
             root=self.root,
             scratch=scratch,
-            environment=shell_environment(self.environment, scratch),
             repositories=repositories,
             inherited=inherited,
-            is_confined=bool(inherited),
+            is_confined=is_confined,
         )
+
+
+def _find_repositories(root: str, hidden: Iterable[str]) -> Repositories:
+    """The repositories below a folder, and the files that their settings name."""
+    found = Repositories.find(root, hidden)
+    paths = [os.path.join(root, each.path).rstrip("/") for each in found.known]
+    found.add_named(files_of_settings(root, paths))
+    return found
 
 
 @dataclass(slots=True, eq=False)

@@ -3,13 +3,15 @@
 A program of its own: `shell_session` starts this file, the library never imports it, and it imports nothing
 of the library, so that it starts fast.
 
-    python shell_keeper.py LIFELINE PARENT SCRATCH REPOSITORIES COMMAND…
+    python shell_keeper.py LIFELINE PARENT SCRATCH REPOSITORIES [--environment FILE] COMMAND…
 
 It starts the command and adopts its orphans, so also those processes that left the process group are found.
 When the command has ended, nobody holds the other end of the pipe LIFELINE, or the process PARENT has ended,
 it kills all of them, removes the folder SCRATCH, and exits with the command's exit status. The descriptor
 REPOSITORIES, -1 for none, is a file of a confined shell. It holds the Git repositories that were there.
 Others are put out of use at the end, and the file then holds what was done. Without content, nothing is.
+The descriptor FILE holds the environment variables of the command, as `--setenv`, name and value. A command
+that confines the shell reads its own, and has the environment of this program.
 """
 
 import os
@@ -39,6 +41,9 @@ def main(arguments: list[str]) -> int:
         The exit status of the shell.
     """
     lifeline, parent, scratch, repositories, *command = arguments
+    environment = dict(os.environb)
+    if command[0] == "--environment":
+        environment, command = _read_environment(int(command[1])), command[2:]
     os.set_inheritable(int(lifeline), False)
     if repositories != "-1":
         os.set_inheritable(int(repositories), False)
@@ -51,7 +56,7 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGCHLD, _ignore)
     shell = os.fork()
     if shell == 0:
-        _become(command, is_confined=repositories != "-1")
+        _become(command, environment, is_confined=repositories != "-1")
     for descriptor in (0, 1, 2):  # the shell holds them now
         os.dup2(os.open(os.devnull, os.O_RDWR), descriptor)
     try:
@@ -67,7 +72,7 @@ def _ignore(number: int, frame: FrameType | None) -> None:
     """Handle a signal that only has to wake up."""
 
 
-def _become(command: list[str], *, is_confined: bool) -> None:
+def _become(command: list[str], environment: dict[bytes, bytes], *, is_confined: bool) -> None:
     """Replace this process, a new child, by the shell."""
     try:
         os.setsid()
@@ -77,11 +82,17 @@ def _become(command: list[str], *, is_confined: bool) -> None:
         for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
             if signal.getsignal(number) is not None:
                 signal.signal(number, signal.SIG_DFL)
-        os.execvp(command[0], command)
+        os.execvpe(command[0], command, environment)
     except OSError as error:
         os.write(2, f"{command[0]} cannot be started: {error}\n".encode())
     finally:
         os._exit(127)
+
+
+def _read_environment(descriptor: int) -> dict[bytes, bytes]:
+    with open(descriptor, "rb") as file:
+        parts = file.read().split(b"\0")
+    return dict(zip(parts[1::3], parts[2::3], strict=True))
 
 
 def _wait(shell: int, lifeline: int, woken: int, parent: int) -> int:

@@ -22,6 +22,8 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _PATH = getattr(os, "O_PATH", 0) | os.O_NOFOLLOW | os.O_CLOEXEC
 _MOST_DEPTH = 200
+_MOST_LINKS = 40
+_ABSENT = -1
 _VALID_HEAD = re.compile(rb"\s*ref:|\s*[0-9a-fA-F]{40}")
 _SUFFIX = ".untrusted"
 
@@ -58,12 +60,20 @@ class Repositories:
         root: The folder.
         known: The repositories.
         skipped: Paths of folders that the shell cannot write.
+        named: The files that settings of Git name; without an inode where there is none.
     """
 
-    def __init__(self, root: str, known: Iterable[Repository], skipped: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        root: str,
+        known: Iterable[Repository],
+        skipped: Iterable[str] = (),
+        named: Iterable[Repository] = (),
+    ) -> None:
         self.root = root
         self.known = list(known)
         self.skipped = frozenset(skipped)
+        self.named = list(named)
         self._inodes = {(each.device, each.inode) for each in self.known if each.target is None}
         self._links = {each.path: each.target for each in self.known if each.target is not None}
 
@@ -92,17 +102,29 @@ class Repositories:
     @classmethod
     def from_json(cls, text: str) -> "Repositories":
         """Read what `to_json` has written."""
-        root, known, skipped = json.loads(text)
-        return cls(root, [Repository(*each) for each in known], skipped)
+        root, known, skipped, named = json.loads(text)
+        return cls(
+            root, [Repository(*each) for each in known], skipped, [Repository(*each) for each in named]
+        )
 
     def to_json(self) -> str:
         """Write it, for the keeper of the shell."""
-        return json.dumps([self.root, self.known, sorted(self.skipped)])
+        return json.dumps([self.root, self.known, sorted(self.skipped), self.named])
 
     @property
     def paths(self) -> list[str]:
         """The paths that the shell must only read; links cannot be kept from it."""
-        return [os.path.join(self.root, each.path).rstrip("/") for each in self.known if each.target is None]
+        known = [each for each in (*self.known, *self.named) if each.target is None and each.inode != _ABSENT]
+        return [os.path.join(self.root, each.path).rstrip("/") for each in known]
+
+    def add_named(self, paths: Iterable[str]) -> None:
+        """Add files that settings of Git name.
+
+        Args:
+            paths: Their paths, below the folder; they need not exist.
+        """
+        found = (each for path in paths for each in _steps(self.root, os.path.relpath(path, self.root)))
+        self.named += dict.fromkeys(found)
 
     def disable_others(self) -> list[str]:
         """Put all other repositories out of use, and put back links that are gone; return what was done."""
@@ -120,7 +142,34 @@ class Repositories:
             for name in filter(_is_git, folder.names):
                 if not self._is_known(folder, name):
                     done += _rename(folder, name)
+        for each in self.named:
+            done += self._disable_other(each)
         return done + self._restored_links()
+
+    def _disable_other(self, named: Repository) -> list[str]:
+        """Put what is now in the place of a named file, or a link on the way to it, out of use."""
+        *folders, last = named.path.split("/")
+        parent = ""
+        for name in folders:
+            try:
+                with _opened(self.root, _joined(parent, name)):
+                    parent = _joined(parent, name)
+            except FileNotFoundError:
+                return []
+            except OSError:  # a link, or no folder
+                return self._rename(parent, name)
+        try:
+            with _opened(self.root, parent) as opened:
+                facts = os.stat(last, dir_fd=opened, follow_symlinks=False)
+                target = os.readlink(last, dir_fd=opened) if stat.S_ISLNK(facts.st_mode) else None
+        except OSError:
+            return []
+        is_same = (facts.st_dev, facts.st_ino) == (named.device, named.inode)
+        return [] if target == named.target and (is_same or target) else self._rename(parent, last)
+
+    def _rename(self, parent: str, name: str) -> list[str]:
+        with _opened(self.root, parent) as opened:
+            return _rename(_listed(opened, parent), name)
 
     def _is_known(self, folder: _Folder, name: str) -> bool:
         try:
@@ -139,6 +188,34 @@ class Repositories:
                 os.symlink(target or "", name, dir_fd=folder)  # fails where it is still there
                 done.append(f"{path} was put back")
         return done
+
+
+def _steps(root: str, path: str) -> Iterator[Repository]:
+    """Yield a file, and each link on the way to it, by paths without links."""
+    waiting, at, links = path.split("/"), "", 0
+    while waiting:
+        name = waiting.pop(0)
+        if name in ("", "."):
+            continue
+        if name == "..":
+            at = os.path.dirname(at)
+            continue
+        below = _joined(at, name)
+        try:
+            facts = os.lstat(os.path.join(root, below))
+            target = os.readlink(os.path.join(root, below)) if stat.S_ISLNK(facts.st_mode) else None
+        except OSError:
+            yield Repository("/".join([below, *waiting]), 0, _ABSENT, None)
+            return
+        if target is None and waiting:
+            at = below
+            continue
+        yield Repository(below, facts.st_dev, facts.st_ino, target)
+        links += 1
+        whole = os.path.normpath(os.path.join(root, at, target or ""))
+        if target is None or links > _MOST_LINKS or not whole.startswith(root.rstrip("/") + "/"):
+            return
+        waiting, at = [*os.path.relpath(whole, root).split("/"), *waiting], ""
 
 
 def _is_git(name: str) -> bool:

@@ -39,8 +39,10 @@ def confined_command(
     network: bool,
     readable: Sequence[Path] = (),
     protected: Sequence[str] = (),
+    masks: Sequence[tuple[str, str]] = (),
     is_root: bool = False,
     filter_descriptor: int | None = None,
+    environment_descriptor: int | None = None,
 ) -> list[str]:
     """The command line that runs a command in Bubblewrap. Pure.
 
@@ -58,8 +60,11 @@ def confined_command(
         network: Whether there is a network.
         readable: Further folders and files that can be read.
         protected: Paths in the workspace that can never be written.
+        masks: Paths in the workspace, each with the file that is there for the command; without one, a file
+            cannot be opened, and a folder is empty.
         is_root: Whether the command belongs to root.
         filter_descriptor: The descriptor of a file with the filter of system calls; None for none.
+        environment_descriptor: The descriptor of a file with environment variables; None for none.
     """
     resolver = ("/run/systemd/resolve",) if network else ()  # the folder of the file that names it
     is_everything = root == root.parent
@@ -69,6 +74,7 @@ def confined_command(
         "--unshare-cgroup-try",
         *(() if network else ("--unshare-net",)),
         *("--cap-drop", "ALL"),
+        *(() if environment_descriptor is None else ("--args", str(environment_descriptor))),
         *(() if filter_descriptor is None else ("--seccomp", str(filter_descriptor))),
         *(workspace if is_everything else _options("--ro-bind-try", _SYSTEM)),
         *("--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--tmpfs", "/run"),
@@ -78,11 +84,18 @@ def confined_command(
         *_options("--ro-bind-try", (*resolver, *map(str, readable))),
         *(() if is_everything else workspace),
         *_options("--ro-bind", protected),
+        *(argument for path, other in masks for argument in _mask(path, other)),
         *("--bind", str(scratch), str(scratch)),
         *(() if is_everything else ("--remount-ro", "/")),
         *("--chdir", str(root), "--"),
         *command,
     ]
+
+
+def _mask(path: str, other: str) -> list[str]:
+    if not other and os.path.isdir(path):
+        return ["--tmpfs", path, "--remount-ro", path]
+    return ["--ro-bind", other or os.devnull, path]
 
 
 @contextmanager

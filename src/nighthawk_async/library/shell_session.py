@@ -15,8 +15,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 import anyio
 import anyio.abc
@@ -63,6 +65,42 @@ class ShellResult(ShownAsText, Struct, frozen=True):
         notes += [f"Git repositories are not made here: {', '.join(self.notes)}"] if self.notes else []
         separator = "" if not self.output or self.output.endswith("\n") else "\n"
         return f"{self.output}{separator}[{'; '.join(notes)}]"
+
+
+def keeper_environment() -> dict[str, str]:
+    """The environment variables of the keeper and of Bubblewrap: nothing that is given for the shell.
+
+    These run outside, and a variable such as `LD_LIBRARY_PATH` may name what a shell has left in the
+    workspace (`test_what_a_shell_leaves_is_not_loaded_by_its_keeper`).
+    """
+    return {name: os.environ[name] for name in ("PATH", *_LOCALE_NAMES) if name in os.environ}
+
+
+@contextmanager
+def environment_file(variables: Mapping[str, str]) -> Generator[int, None, None]:
+    """Yield the descriptor of a file with environment variables, as arguments of Bubblewrap, for one reader.
+
+    In a command line, everybody on the machine could read them.
+
+    Raises:
+        ShellError: One cannot be a variable.
+    """
+    content = bytearray()
+    for name, value in variables.items():
+        if not name or "=" in name or "\0" in name or "\0" in value:
+            raise ShellError(f"the shell cannot be started: {name!r} cannot be a variable with its value")
+        for each in ("--setenv", name, value):
+            content += os.fsencode(each) + b"\0"
+    with _unnamed_file() as file:
+        file.write(content)
+        file.seek(0)
+        yield file.fileno()
+
+
+def _unnamed_file() -> BinaryIO:
+    if hasattr(os, "memfd_create"):
+        return open(os.memfd_create("nighthawk-environment"), "w+b")
+    return tempfile.TemporaryFile()
 
 
 def shell_environment(given: Mapping[str, str], scratch: Path) -> dict[str, str]:
@@ -198,9 +236,8 @@ class ShellSession:
         *,
         root: Path,
         scratch: Path,
-        environment: Mapping[str, str],
+        inherited: Sequence[int],
         repositories: Repositories | None = None,
-        inherited: Sequence[int] = (),
         is_confined: bool = False,
     ) -> "ShellSession":
         """Start a shell. Never cancelled halfway: the result is a session or an error.
@@ -209,9 +246,9 @@ class ShellSession:
             command: The command line of the shell.
             root: The folder that it begins in.
             scratch: Its private folder, which is removed at the end.
-            environment: Its environment variables.
             repositories: The repositories that a confined shell finds; None if it may make others.
-            inherited: The descriptors that the command reads.
+            inherited: The descriptor of the file with the environment variables, and those of others that a
+                command which confines the shell reads.
             is_confined: Whether the command confines the shell.
 
         Raises:
@@ -219,14 +256,15 @@ class ShellSession:
         """
         read_end, write_end = os.pipe()
         lifeline, guard = Lifeline(write_end), _Guard(repositories, is_confined=is_confined)
+        variables = () if is_confined else ("--environment", str(inherited[0]))
         keeper = [sys.executable, "-I", "-S", str(KEEPER_PROGRAM), str(read_end), str(os.getpid())]
         try:
             with anyio.CancelScope(shield=True):
                 process = await anyio.open_process(
-                    [*keeper, str(scratch), str(guard.descriptor), *command],
+                    [*keeper, str(scratch), str(guard.descriptor), *variables, *command],
                     stderr=subprocess.STDOUT,
                     cwd=root,
-                    env=environment,
+                    env=keeper_environment(),
                     start_new_session=True,
                     pass_fds=(read_end, *guard.inherited, *inherited),
                 )
@@ -237,7 +275,7 @@ class ShellSession:
             lifeline.close()
             guard.close()
             shutil.rmtree(scratch, ignore_errors=True)
-            if isinstance(error, OSError | ValueError):  # also a NUL in a variable
+            if isinstance(error, OSError | ValueError):
                 raise ShellError(f"the shell cannot be started: {error}") from error
             raise
         finally:

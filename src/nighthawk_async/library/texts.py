@@ -42,26 +42,6 @@ def most_similar(
     return best, max(0, most)
 
 
-def places_of(
-    wanted: Sequence[str], lines: Sequence[str], key: Callable[[str], str], start: int
-) -> list[int]:
-    """Find all places at which lines follow each other, overlapping ones too.
-
-    Args:
-        wanted: The lines, at least one.
-        lines: The lines to look in.
-        key: Returns the part of a line that has to be the same.
-        start: The number of lines to leave out.
-    """
-    # As texts of a character for each line, because these are searched in linear time.
-    characters: dict[str, str] = {}
-    for line in wanted:
-        characters.setdefault(key(line), chr(len(characters) + 1))
-    pattern = "".join([characters[key(line)] for line in wanted])
-    text = "".join([characters.get(key(line), "\0") for line in lines])
-    return list(_places(text, pattern, start))
-
-
 def shown_line(line: str) -> str:
     """A line in quotes, without its line feed, shortened to 120 characters."""
     text = line.removesuffix("\n")

@@ -7,7 +7,7 @@ address a moment later leads nowhere. Each redirect is checked anew.
 import re
 import socket
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import anyio
@@ -16,9 +16,9 @@ from msgspec import Struct
 
 from ..models.http_library import httpx
 from ..models.http_transport import SingleConnectionTransport, verifying_context
-from .errors import FetchError
+from .errors import FetchError, ForbiddenAddressError
 from .page_text import decoded, html_as_text, is_html, is_text
-from .public_addresses import AllowedHosts
+from .public_addresses import AllowedHosts, HostList
 
 _SECONDS = 30.0
 _MOST_BYTES = 2_000_000
@@ -64,18 +64,32 @@ class Web:
     Args:
         allow: Names of hosts, addresses and networks that may be fetched although they are not on the public
             internet.
+        only: The only hosts that may be fetched, if there are any: names (`example.org`), all names below one
+            (`*.example.org`), addresses and networks. A name may have a port (`example.org:443`). Those that
+            are not on the public internet need to be in `allow` as well.
+        deny: Hosts that are never fetched, in the same form. They win over all others.
 
     Raises:
-        FetchError: Something of `allow` is neither a host name nor a network.
+        FetchError: Something of a list is neither a host name nor a network.
     """
 
     allow: Iterable[str] = ()
+    only: Iterable[str] = ()
+    deny: Iterable[str] = ()
     _allowed: AllowedHosts = field(init=False, repr=False, compare=False)
+    _lists: tuple[HostList, HostList] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        allow = (self.allow,) if isinstance(self.allow, str) else tuple(self.allow)
-        object.__setattr__(self, "allow", allow)
-        object.__setattr__(self, "_allowed", AllowedHosts.parse(allow))
+        for name in ("allow", "only", "deny"):
+            given: Iterable[str] = getattr(self, name)
+            object.__setattr__(self, name, (given,) if isinstance(given, str) else tuple(given))
+        object.__setattr__(self, "_allowed", AllowedHosts.parse(self.allow))
+        object.__setattr__(self, "_lists", (HostList.parse(self.only), HostList.parse(self.deny)))
+
+    def __repr__(self) -> str:
+        lists = {name: getattr(self, name) for name in ("allow", "only", "deny")}
+        shown = [f"{name}={each!r}" for name, each in lists.items() if each or name == "allow"]
+        return f"Web({', '.join(shown)})"
 
     async def fetch(
         self,
@@ -88,7 +102,7 @@ class Web:
 
         Raises:
             ForbiddenAddressError: The host, or one that it redirects to, has an address that is neither on
-                the public internet nor allowed.
+                the public internet nor allowed, is denied, or is not one of the only ones.
             FetchError: The URL is invalid, the page cannot be fetched in time, is too large, or is no text.
         """
         for name, number in (("timeout", timeout), ("max_bytes", max_bytes)):
@@ -96,9 +110,34 @@ class Web:
                 raise FetchError(f"{name} is a positive number, not {number!r}")
         try:
             with anyio.fail_after(timeout):
-                return await _fetch(url, self._allowed, max_bytes)
+                return await _fetch(url, self, max_bytes)
         except TimeoutError:
             raise FetchError(f"{url} was not fetched within {timeout:g} seconds") from None
+
+    def check(self, host: str, port: int, addresses: Sequence[str] | None = None) -> None:
+        """Refuse a host that may not be fetched.
+
+        Args:
+            host: Its name.
+            port: The port.
+            addresses: All of its addresses; None before they are asked for, which also sends the name out.
+
+        Raises:
+            ForbiddenAddressError: It may not.
+        """
+        only, deny = self._lists
+        if addresses is None:
+            is_denied = deny.has_name(host, port)
+            is_other = only and not only.networks and not only.has_name(host, port)
+        else:
+            is_denied = any(deny.matches(host, port, addresses))
+            is_other = only and not all(only.matches(host, port, addresses))
+        if is_denied:
+            raise ForbiddenAddressError(f"{host} is denied here")
+        if is_other:
+            raise ForbiddenAddressError(f"{host} is not one of the hosts that may be fetched here")
+        if addresses is not None:
+            self._allowed.check(host, addresses)
 
 
 _PUBLIC = Web()
@@ -128,10 +167,10 @@ async def fetch(
     return await _PUBLIC.fetch(url, timeout=timeout, max_bytes=max_bytes)
 
 
-async def _fetch(url: str, allowed: AllowedHosts, most_bytes: int) -> FetchedPage:
+async def _fetch(url: str, web: Web, most_bytes: int) -> FetchedPage:
     target = _parse(url)
     for _ in range(_MOST_REDIRECTS + 1):
-        transport, response = await _get(target, await _resolve(target, allowed))
+        transport, response = await _get(target, await _resolve(target, web))
         try:
             location = response.headers.get("location")
             if response.status_code not in _REDIRECTS or location is None:
@@ -161,16 +200,17 @@ def _parse(text: str, base: httpx.URL | None = None) -> httpx.URL:
     return url
 
 
-async def _resolve(url: httpx.URL, allowed: AllowedHosts) -> list[str]:
+async def _resolve(url: httpx.URL, web: Web) -> list[str]:
     """Return the addresses of a host, all of which are allowed."""
     host = url.raw_host.decode("ascii")
     port = url.port or (443 if url.scheme == "https" else 80)
+    web.check(host, port)
     try:
         found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, ValueError) as error:
         raise FetchError(f"the host name {url.host} cannot be resolved: {error}") from None
     addresses = list(dict.fromkeys(str(each[4][0]) for each in found))
-    allowed.check(url.host, addresses)
+    web.check(host, port, addresses)
     return addresses
 
 

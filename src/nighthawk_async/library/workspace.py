@@ -6,22 +6,25 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice, pairwise
 from operator import itemgetter
-from typing import TypeAlias
+from typing import TypeAlias, overload
 
 import regex
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..confined_files import ConfinedFiles, FoundFile
 from ..prompt.plain_text import ShownAsText
 from ..types.messages import BinaryContent, guess_media_type
 from .changes import ChangeLog, Changes, unified
-from .errors import LibraryError, WorkspaceError
+from .errors import EditError, LibraryError, PatchError, WorkspaceError
 from .patch_forms import paths_of, read_patch
 from .patches import patched_files
 from .searching import matching_lines
+from .sensitive import find_refusal, hide_keys
 from .shell import Shell
 from .shell_sandbox import Sandbox, check_sandbox, existing_paths
 from .shell_session import ShellResult
+from .stopping import stop_check
 from .texts import (
     bounded,
     check_most_characters,
@@ -43,7 +46,7 @@ _MOST_MATCHES = 200
 _SEARCH_SECONDS = 10.0
 _MOST_LINE_CHARACTERS = 300
 _SKIPPED = frozenset({".git", ".git.untrusted", ".hg", ".svn"})
-_FIXED = frozenset({"_changes", "_files", "_shell", "sandbox", "writable"})
+_FIXED = frozenset({"_changes", "_files", "_shell", "sandbox", "sensitive", "writable"})
 
 
 class SearchMatch(ShownAsText, Struct, frozen=True):
@@ -126,11 +129,15 @@ class Workspace:
         readable: Folders and files that a confined shell can read, besides the folder, the system, the
             folders of the search path and this Python.
         environment: Environment variables of the shell, besides the search path and the language.
+        sensitive: Whether files that usually hold keys and passwords, such as `.env` and `*.pem`, can be used
+            like others, and keys in texts are shown.
 
     Raises:
         ConfigurationError: It is no folder, the system cannot confine paths (it has no `openat`), `sandbox`
             is another word, or something of `readable` does not exist.
     """
+
+    sensitive: bool = False
 
     def __init__(
         self,
@@ -141,9 +148,10 @@ class Workspace:
         network: bool = False,
         readable: Iterable[str | os.PathLike[str]] = (),
         environment: Mapping[str, str] | None = None,
+        sensitive: bool = False,
     ) -> None:
         check_sandbox(sandbox)
-        self._files = ConfinedFiles(root)
+        self._files = ConfinedFiles(root, None if sensitive else find_refusal)
         self._shell = Shell(
             root=self._files.root,
             writable=writable,
@@ -151,10 +159,12 @@ class Workspace:
             network=network,
             readable=existing_paths(readable),
             environment=dict(environment or {}),
+            sensitive=sensitive,
         )
         self._changes = ChangeLog()
         self.writable = writable
         self.sandbox: Sandbox = sandbox
+        self.sensitive = sensitive
 
     def __setattr__(self, name: str, value: object) -> None:
         if name in _FIXED and name in self.__dict__:  # code that a model writes may try it
@@ -187,7 +197,7 @@ class Workspace:
             OutsideWorkspaceError: The path leads out of the workspace.
         """
         check_most_characters(max_characters)
-        text, first = self._text(path), 1
+        text, first = self._shown(self._text(path)), 1
         if lines is not None:
             first, last = _line_numbers(lines)
             of_file = lines_of(text)
@@ -289,10 +299,11 @@ class Workspace:
         self._check_writable()
         with self._files.locked(path):
             before = self._text(path)
-            content = replaced(before, old, new, path)
+            with self._hiding_keys(EditError):
+                content = replaced(before, old, new, path)
             real_path = self._files.write(path, _encoded(content), makes=False)
             self._changes.note({real_path: _encoded(before)})
-        return Changes({path: (before, content)})
+        return self._shown_changes({path: (before, content)})
 
     def create(self, path: str, text: str) -> None:
         """Make a file, and the folders that it needs.
@@ -321,6 +332,7 @@ class Workspace:
 
         Raises:
             PatchError: The patch is damaged, or does not fit. The message names the first line that differs.
+            Or it is too long, or its lines are there so often that it takes too long.
             WorkspaceError: A file cannot be read or written, or the workspace is not writable.
         """
         self._check_writable()
@@ -334,16 +346,19 @@ class Workspace:
                 content = before[path] = None if mode is None else self._files.read(path, _MOST_FILE_BYTES)
                 return None if content is None else _decoded(content, path)
 
+            with self._hiding_keys(PatchError):
+                patched = patched_files(patches, read)
             after = {
-                path: None if content is None else _encoded(content)
-                for path, content in patched_files(patches, read).items()
+                path: None if content is None else _encoded(content) for path, content in patched.items()
             }
             for patch in patches:
                 if patch.new_path is not None:
                     modes[patch.new_path] = modes[patch.path]
             self._write_all(before, after, modes)
             self._changes.note({self._files.real_path(path): before[path] for path in after})
-        return Changes({path: (_text_of(before[path], path), _text_of(after[path], path)) for path in after})
+        return self._shown_changes(
+            {path: (_text_of(before[path], path), _text_of(after[path], path)) for path in after}
+        )
 
     def diff(self) -> str:
         """Return what the current step has changed in files, as a patch; outside of steps, every change.
@@ -355,7 +370,10 @@ class Workspace:
             WorkspaceError: A file cannot be read any more.
         """
         before = self._changes.contents_before()
-        files = ((path, _text_of(content, path), self._text_now(path)) for path, content in before.items())
+        files = (
+            (path, self._shown(_text_of(content, path)), self._shown(self._text_now(path)))
+            for path, content in before.items()
+        )
         return "".join(unified(*file) for file in sorted(files, key=itemgetter(0)))
 
     def _text_now(self, path: str) -> str | None:
@@ -403,7 +421,29 @@ class Workspace:
                 workspace, and Bubblewrap does not work here. Or the shell cannot be started.
         """
         check_most_characters(max_characters)
-        return await self._shell.run(command, seconds=timeout, most_characters=max_characters)
+        result = await self._shell.run(command, seconds=timeout, most_characters=max_characters)
+        return replace(result, output=self._shown(result.output))
+
+    @overload
+    def _shown(self, text: str) -> str: ...
+
+    @overload
+    def _shown(self, text: str | None) -> str | None: ...
+
+    def _shown(self, text: str | None) -> str | None:
+        """A text without keys, unless they are to be shown."""
+        return text if text is None or self.sensitive else hide_keys(text)
+
+    def _shown_changes(self, changes: Mapping[str, tuple[str | None, str | None]]) -> Changes:
+        return Changes({path: (self._shown(old), self._shown(new)) for path, (old, new) in changes.items()})
+
+    @contextmanager
+    def _hiding_keys(self, kind: type[EditError | PatchError]) -> Generator[None, None, None]:
+        """Hide keys in the lines that errors quote."""
+        try:
+            yield
+        except kind as error:
+            raise kind(self._shown(str(error))) from None
 
     def _write_all(
         self,
@@ -436,8 +476,12 @@ class Workspace:
     def _matching(self, glob: str, ends_at: float) -> Iterator[FoundFile]:
         """The files that a pattern matches."""
         pattern = compiled_glob(glob)
+        check = stop_check()
         for file in self._files.walk(_SKIPPED):
+            check()
             with _in_time(glob):
+                if time.monotonic() > ends_at:
+                    raise TimeoutError
                 matches = pattern.fullmatch(file.path, timeout=max(0.001, ends_at - time.monotonic()))
             if matches:
                 yield file
@@ -448,7 +492,7 @@ class Workspace:
             if file.size > _MOST_FILE_BYTES:
                 continue
             try:
-                text = _readable(self._text(file.path))
+                text = self._shown(_readable(self._text(file.path)))
             except WorkspaceError:  # no text, or gone meanwhile
                 continue
             yield file.path, text.removesuffix("\r").replace("\r\n", "\n") if "\r" in text else text

@@ -1,5 +1,6 @@
 """Servers from Python: the object of a server, its resources and its prompts."""
 
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 
     from .session import Session
 
+_LOGGER = logging.getLogger("nighthawk.mcp")
 _MAX_PAGES = 1_000
+_MAX_ENTRIES = 5_000
 
 
 class _Page(Protocol):
@@ -73,7 +76,9 @@ async def list_resources(server: ConnectedServer | Server) -> list[LinkedResourc
     Raises:
         ServerCallError: The request failed.
     """
-    pages = await _pages(server, lambda client, cursor: client.list_resources(cursor=cursor))
+    pages = await _pages(
+        server, lambda client, cursor: client.list_resources(cursor=cursor), lambda page: len(page.resources)
+    )
     return [
         LinkedResource(
             uri=each.uri,
@@ -96,7 +101,11 @@ async def list_resource_templates(server: ConnectedServer | Server) -> list[Reso
     Raises:
         ServerCallError: The request failed.
     """
-    pages = await _pages(server, lambda client, cursor: client.list_resource_templates(cursor=cursor))
+    pages = await _pages(
+        server,
+        lambda client, cursor: client.list_resource_templates(cursor=cursor),
+        lambda page: len(page.resource_templates),
+    )
     return [
         ResourceTemplate(
             uri_template=each.uri_template,
@@ -140,7 +149,9 @@ async def list_prompts(server: ConnectedServer | Server) -> list[PromptDescripti
     Raises:
         ServerCallError: The request failed.
     """
-    pages = await _pages(server, lambda client, cursor: client.list_prompts(cursor=cursor))
+    pages = await _pages(
+        server, lambda client, cursor: client.list_prompts(cursor=cursor), lambda page: len(page.prompts)
+    )
     return [_described(each) for page in pages for each in page.prompts]
 
 
@@ -182,17 +193,22 @@ def _check_texts(*texts: str) -> None:
 
 
 async def _pages(
-    server: ConnectedServer | Server, fetch: "Callable[[Client, str | None], Awaitable[Page]]"
+    server: ConnectedServer | Server,
+    fetch: "Callable[[Client, str | None], Awaitable[Page]]",
+    count: "Callable[[Page], int]",
 ) -> "list[Page]":
     """Fetch all pages of a list."""
     session = await _session_of(server)
     pages: list[Page] = []
     cursor: str | None = None
-    while len(pages) < _MAX_PAGES:
+    entries = 0
+    while len(pages) < _MAX_PAGES and entries < _MAX_ENTRIES:
         page = await session.ask(lambda connection, _, at=cursor: fetch(connection.client, at))
         pages.append(page)
+        entries += count(page)
         if (cursor := page.next_cursor) is None:
-            break
+            return pages
+    _LOGGER.warning("%s: only %d pages of a list are used", session.server.name, len(pages))
     return pages
 
 

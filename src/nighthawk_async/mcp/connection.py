@@ -14,17 +14,18 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
-from mcp_types import Implementation, JSONRPCResponse, Tool
+from mcp_types import INVALID_REQUEST, ErrorData, Implementation, JSONRPCError, JSONRPCResponse, Tool
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from ..causes import leaves_of
 from ..values.error_text import describe_error
 from .authentication import screened
+from .bounded_responses import bound
 from .callbacks import Callbacks
 from .description import HttpDescription, ServerDescription, StdioDescription
 from .errors import ServerUnavailableError
 from .process import ServerProcess, Streams
-from .screening import Screen
+from .screening import MAX_ENTRIES, RefusedResultError, Screen
 from .tool_facts import ToolFacts
 
 _LOGGER = logging.getLogger("nighthawk.mcp")
@@ -82,15 +83,20 @@ class Connection:
         limit = server.options.call_timeout
         read = None if limit is None else max(_READ_SECONDS, limit)
         client = httpx2.AsyncClient(
-            headers=dict(server.headers),
+            headers={"accept-encoding": "identity", **server.headers},
             auth=screened(server.auth),
             timeout=httpx2.Timeout(_OTHER_SECONDS, read=read),
             event_hooks={"response": [self._note_response]},
         )
-        async with client, streamable_http_client(server.url, http_client=client) as streams:
+        most = server.options.max_message_bytes
+        async with (
+            client,
+            streamable_http_client(server.url, http_client=client, max_sse_event_size=most) as streams,
+        ):
             yield streams
 
     async def _note_response(self, response: httpx2.Response) -> None:
+        bound(response, self._server.options.max_message_bytes)
         if response.status_code >= HTTPStatus.BAD_REQUEST:
             self.failed_status = response.status_code
 
@@ -130,6 +136,9 @@ class Connection:
             for tool in page.tools:  # those that are used: the others are left out before
                 found[tool.name] = _facts_of(tool, self._screen.definition_of(tool.name).get("outputSchema"))
             cursor = page.next_cursor
+            if len(found) > MAX_ENTRIES:
+                _LOGGER.warning("%s: only %d of its tools are used", self._server.name, MAX_ENTRIES)
+                return list(found.values())[:MAX_ENTRIES]
             if cursor is None:
                 break
         else:
@@ -215,7 +224,11 @@ class _Received:
             self._ended.set()
             raise
         if isinstance(received, SessionMessage) and isinstance(received.message, JSONRPCResponse):
-            received.message.result = await self._screen.screened(received.message.result)
+            try:
+                received.message.result = await self._screen.screened(received.message.result)
+            except RefusedResultError as error:
+                answer = ErrorData(code=INVALID_REQUEST, message=str(error))
+                received.message = JSONRPCError(jsonrpc="2.0", id=received.message.id, error=answer)
         return received
 
     async def aclose(self) -> None:

@@ -27,6 +27,8 @@ class ServerArguments(TypedDict, total=False):
             default. Calls of the others run at the same time in any number.
         max_restarts: The number of times that the server is started again, or the session opened again,
             without a call that succeeds in between; 5 by default.
+        max_message_bytes: The greatest size of a message from the server, in bytes; 64 MiB by default. A
+            longer one ends the connection.
         only: The names of the tools to use, as patterns (`read_*`); all by default.
         sampling: Whether the server may ask the model of the run's executor. Its requests are charged to the
             run, and budgets and hooks see them.
@@ -38,6 +40,7 @@ class ServerArguments(TypedDict, total=False):
     call_timeout: float | None
     max_concurrent: int
     max_restarts: int
+    max_message_bytes: int
     only: Collection[str]
     sampling: bool
     roots: Sequence[str | os.PathLike[str]]
@@ -52,6 +55,7 @@ class ServerOptions:
     call_timeout: float | None = 120.0
     max_concurrent: int = 1
     max_restarts: int = 5
+    max_message_bytes: int = 64 * 1024 * 1024
     only: tuple[str, ...] | None = None
     sampling: bool = False
     roots: tuple[str, ...] = ()
@@ -158,7 +162,7 @@ def checked_options(default_name: str, given: ServerArguments) -> ServerOptions:
         check_seconds("call_timeout", given.get("call_timeout"), or_none=True)
     except ValueError as error:
         raise NighthawkError(f"Server {name!r}: {error}") from None
-    for option, least in (("max_concurrent", 1), ("max_restarts", 0)):
+    for option, least in (("max_concurrent", 1), ("max_restarts", 0), ("max_message_bytes", 1)):
         number = given.get(option, least)
         if type(number) is not int or number < least:
             raise NighthawkError(f"Server {name!r}: {option} must be a number from {least}, not {number!r}")

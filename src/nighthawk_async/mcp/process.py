@@ -19,6 +19,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import INVALID_REQUEST, ErrorData, JSONRPCError, JSONRPCMessage, jsonrpc_message_adapter
 
 from ..line_process import GONE, LineProcess, text_of
+from ..threads import call_in_thread
 from ..types.json import is_json_object
 from .description import StdioDescription
 from .json_data import with_characters
@@ -26,7 +27,8 @@ from .json_data import with_characters
 Streams: TypeAlias = tuple[Any, Any]
 
 _LOGGER = logging.getLogger("nighthawk.mcp")
-_MAX_MESSAGE_BYTES = 256 * 1024 * 1024
+_MAX_BYTES_AT_ONCE = 256 * 1024
+"""The size of a message that is read on the event loop; a longer one is read in a thread."""
 _MAX_DIGITS = 4_000
 _MAX_QUOTED_CHARACTERS = 200
 _FLUSH_SECONDS = 0.5
@@ -99,8 +101,10 @@ class ServerProcess:
         self, process: LineProcess, to_client: MemoryObjectSendStream[SessionMessage | Exception]
     ) -> None:
         with suppress(*GONE, anyio.EndOfStream), to_client:
-            async for line in process.lines(_MAX_MESSAGE_BYTES):
-                if (message := self._message(line)) is not None:
+            async for line in process.lines(self._server.options.max_message_bytes):
+                is_long = len(line) > _MAX_BYTES_AT_ONCE
+                message = await call_in_thread(self._message, line) if is_long else self._message(line)
+                if message is not None:
                     await to_client.send(message)
         await process.drain()
 

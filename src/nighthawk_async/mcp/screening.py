@@ -15,6 +15,7 @@ from mcp_types import methods
 from mcp_types.version import LATEST_HANDSHAKE_VERSION, MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
+from ..pickling import PicklableError
 from ..prompt.plain_text import single_line
 from ..types.json import is_json_list, is_json_object
 from .description import ServerDescription
@@ -30,9 +31,16 @@ _LISTS: Mapping[str, tuple[str, str, str]] = {
 """The lists in results: the method, the word for an entry, and the key of its name."""
 _STRUCTURED = "structuredContent"
 _DECORATIONS = ("annotations", "_meta", "icons")
+MAX_ENTRIES = 5_000
+"""The most entries of a list that are used, over all of its pages."""
+_MAX_PARTS = 10_000
 _MAX_NAME_CHARACTERS = 100
 _MAX_REASON_CHARACTERS = 500
 _MAX_LINES = 100  # of the log, for the bad entries of one list
+
+
+class RefusedResultError(PicklableError, ValueError):
+    """A result is not used at all."""
 
 
 class Screen:
@@ -64,12 +72,21 @@ class Screen:
 
         Args:
             result: The result, as the server sent it.
+
+        Raises:
+            RefusedResultError: It has too many parts.
         """
         if "protocolVersion" in result or "supportedVersions" in result:
             return self._screened_greeting(result)
         for key in _LISTS:
             if isinstance(result.get(key), list):
                 result = await self._screened_list(result, key)
+        for key in ("content", "messages", "contents"):
+            parts: object = result.get(key)
+            if is_json_list(parts) and len(parts) > _MAX_PARTS:
+                raise RefusedResultError(
+                    f"its result has {len(parts):,} parts; at most {_MAX_PARTS:,} are used"
+                )
         if isinstance(result.get("content"), list) or "structuredContent" in result:
             return await self._screened_content(result)
         if isinstance(result.get("messages"), list) and self._faults("prompts/get", result):
@@ -121,6 +138,9 @@ class Screen:
     async def _screened_list(self, result: dict[str, Any], key: str) -> dict[str, Any]:
         method, word, name_key = _LISTS[key]
         entries: list[Any] = result[key]
+        if len(entries) > MAX_ENTRIES:
+            self._log(f"only {MAX_ENTRIES:,} entries of a list are used", f"it has {len(entries):,}")
+            entries = entries[:MAX_ENTRIES]
         result = self._without_bad_parts(method, {**result, key: []}, needed=[key])
         if self._faults(method, result):
             return {**result, key: entries}  # the package raises, and says what is bad

@@ -349,7 +349,8 @@ class _Walk:
             if has_keys:
                 if type(key) is str and len(key) <= KEY_CHARACTERS:
                     keys.append(key if key.isascii() else clean_text(key))
-                    if not self._show_secrets and names_secret_value(key) and hides_value(key, item):
+                    may_hide = names_secret_value(key) or (type(item) is str and "://" in item)
+                    if may_hide and not self._show_secrets and hides_value(key, item):
                         item = HIDDEN
                 else:
                     keys.append(self._key_text(key))  # no name of a secret, which is shorter

@@ -15,6 +15,25 @@ _LOOKS_SECRET = re.compile(
     r"(?P<scheme>\b[Bb]earer\s+)[\w.~+/=-]{4,}"  # a credential after its scheme
     r"|\b(?:sk|gsk|xai)[-_][\w*.-]{16,}"  # keys of providers, also partly masked ones
     r"|\bAIza[\w-]{10,}"
+    r"|\bgh[opsur]_[A-Za-z0-9]{16,}|\bgithub_pat_\w{20,}|\bgl(?:pat|ptt|dt|rt|soat|cbt)-[\w-]{16,}"
+    r"|\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}\b"
+    r"|\bxox[a-z]-[\w-]{10,}|\bxapp-[\w-]{10,}|hooks\.slack\.com/(?:services|workflows)/[\w/]{16,}"
+    r"|\b[rp]k_(?:live|test)_\w{10,}|\bwhsec_\w{16,}"
+    r"|\bhf_[A-Za-z0-9]{20,}|\bnpm_[A-Za-z0-9]{20,}|\bpypi-[\w-]{20,}|\bdop_v1_[a-f0-9]{20,}"
+    r"|\bya29\.[\w-]{20,}|\bSG\.[\w-]{16,}\.[\w-]{16,}|\bAGE-SECRET-KEY-1[A-Z0-9]{20,}"
+    r"|\beyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]*"  # a JSON Web Token
+)
+_KEY_HINTS = (
+    *("earer", "sk-", "sk_", "xai-", "xai_", "AIza", "xox", "xapp-", "hooks.slack", "eyJ", "ya29.", "SG."),
+    *("ghp_", "gho_", "ghs_", "ghu_", "ghr_", "github_pat_", "glpat-", "glptt-", "gldt-", "glrt-", "glsoat-"),
+    *("glcbt-", "AKIA", "ASIA", "ABIA", "ACCA", "k_live_", "k_test_", "whsec_", "hf_", "npm_", "pypi-"),
+    *("dop_v1_", "AGE-SECRET-KEY-1"),
+)
+"""Texts, one of which is in every text that `_LOOKS_SECRET` matches."""
+_PRIVATE_KEY = re.compile(
+    r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----.*?"
+    r"(?:-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----|\Z)",
+    re.DOTALL,
 )
 
 _SCHEME = re.compile(r"(?:basic|bearer|digest|negotiate|token|(?:api-?)?key)\s+(?=\S)", re.IGNORECASE)
@@ -68,7 +87,7 @@ def credential_forms(value: str) -> tuple[str, ...]:
 
 
 def redact(text: str, secrets: Sequence[str] = ()) -> str:
-    """Replace secrets, and texts that look like an API key, by `[redacted]`.
+    """Replace secrets, and texts that look like a key, by `[redacted]`; the number of lines stays.
 
     Args:
         text: Any text.
@@ -78,6 +97,10 @@ def redact(text: str, secrets: Sequence[str] = ()) -> str:
     for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) >= _MIN_SECRET_CHARACTERS:
             text = _without_cut_secret(text.replace(secret, "[redacted]"), secret)
+    if "PRIVATE KEY" in text:
+        text = _PRIVATE_KEY.sub(lambda match: "[redacted]" + "\n" * match[0].count("\n"), text)
+    if not any(hint in text for hint in _KEY_HINTS):  # much faster, for long texts
+        return text
     return _LOOKS_SECRET.sub(lambda match: f"{match['scheme'] or ''}[redacted]", text)
 
 

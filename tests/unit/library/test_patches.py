@@ -270,3 +270,24 @@ def test_hunks_are_applied_in_any_order(order: tuple[int, ...]) -> None:
 def test_hunks_that_change_the_same_lines_are_refused() -> None:
     with pytest.raises(PatchError, match="another hunk changes line 1, too"):
         patched(begun("*** Update File: f", "@@", " x", "-y", "@@", "-x", " y"), "x\ny\nz\n")
+
+
+def test_a_patch_with_thousands_of_landmarks_and_hunks_takes_one_way_through_the_file() -> None:
+    lines = [f"line {number}\n" for number in range(40_000)]
+    changed = range(0, 40_000, 10)
+    landmarks = [f"@@ line {number}" for number in changed]
+    with pytest.raises(PatchError, match="expects 'zz'"):
+        patched(begun("*** Update File: f", *landmarks, "-zz", "+x"), "".join(lines))
+    hunks = [line for number in changed for line in ("@@", f"-line {number}", f"+changed {number}")]
+    expected = [f"changed {at}\n" if at % 10 == 0 else line for at, line in enumerate(lines)]
+    assert patched(begun("*** Update File: f", *hunks), "".join(lines)) == "".join(expected)
+    numbered = [line for at in changed for line in (f"@@ -{at + 1} +{at + 1} @@", *hunks[1:3])]
+    with pytest.raises(PatchError, match="hunk 2"):
+        patched(hunk(*numbered), "".join(lines))
+
+
+def test_a_patch_that_would_take_long_is_refused() -> None:
+    with pytest.raises(PatchError, match="takes too long"):
+        patched(begun(*["*** Update File: f", "@@", "-y", "+y"] * 5_000), "x\n" * 200_000 + "y\n")
+    with pytest.raises(PatchError, match="the most is 2,000,000"):
+        patched(begun("*** Update File: f", "@@", "-y", "+" + "y" * 2_000_000), "y\n")

@@ -537,3 +537,128 @@ def test_no_spelling_of_git_is_made(tmp_path: Path, name: str) -> None:
     for path in (name, f"{name}/config", f"a/{name}/config"):
         with pytest.raises(WorkspaceError, match="belongs to Git"):
             workspace.create(path, "x")
+
+
+NAMED_BY_GIT = {
+    "hooks": ("core.hooksPath", "tools/hooks", "tools/hooks/post-index-change"),
+    "fsmonitor": ("core.fsmonitor", "./tools/monitor.sh", "tools/monitor.sh"),
+    "a command with arguments": ("core.fsmonitor", "sh 'tools/monitor.sh' -x", "tools/monitor.sh"),
+    "a program without a folder": ("core.fsmonitor", "sh monitor.sh", "monitor.sh"),
+    "filter": ("filter.f.clean", "sh ./tools/clean.sh %f", "tools/clean.sh"),
+    "process": ("filter.f.process", "tools/clean.sh", "tools/clean.sh"),
+    "include": ("include.path", "../tools/settings", "tools/settings"),
+    "conditional include": ("includeIf.gitdir:**.path", "../tools/settings", "tools/settings"),
+}
+ATTACKS = {
+    "write": "echo '{evil}' > {path}; chmod +x {path}",
+    "replace": "echo '{evil}' > new && chmod +x new && mv -f new {path}",
+    "remove": "rm -rf {path}; mkdir -p $(dirname {path}); echo '{evil}' > {path}; chmod +x {path}",
+    "move the folder": "mv tools old; mkdir -p $(dirname {path}); echo '{evil}' > {path}; chmod +x {path}",
+    "link the folder": (
+        "mkdir -p evil/hooks; mv tools old; ln -s evil tools; echo '{evil}' > {path}; chmod +x {path}"
+    ),
+}
+
+
+@needs_git
+@pytest.mark.parametrize("was_there", [True, False])
+@pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.parametrize("kind", NAMED_BY_GIT)
+@pytest.mark.turns("attack", "was_there")
+async def test_git_runs_nothing_that_a_shell_left_in_files_that_settings_name(
+    root: Path, git: Git, kind: str, attack: str, was_there: bool
+) -> None:
+    key, value, path = NAMED_BY_GIT[kind]
+    git("init", "-q")
+    (root / "f").write_text("1")
+    (root / ".gitattributes").write_text("* filter=f\n")
+    git("add", ".")
+    git("commit", "-qm", "x")
+    (root / path).parent.mkdir(parents=True, exist_ok=True)
+    if was_there:
+        (root / path).write_text("")
+        (root / path).chmod(0o755)
+    git("config", key, value)
+    script = root / "evil.sh"
+    script.write_text(f"#!/bin/sh\ntouch {git.mark}\n")
+    script.chmod(0o755)
+    evil = f"[core]\nfsmonitor = {script}\n" if "include" in kind else f"#!/bin/sh\ntouch {git.mark}"
+    await Workspace(root, writable=True).shell(ATTACKS[attack].format(path=path, evil=evil))
+    (root / "f").write_text("12")
+    git("status", "--short", is_checked=False)
+    assert not git.mark.exists()
+
+
+@needs_git
+async def test_other_files_beside_those_that_settings_name_stay_usable(root: Path, git: Git) -> None:
+    git("init", "-q")
+    (root / "tools" / "hooks").mkdir(parents=True)
+    (root / "status").mkdir()
+    git("config", "core.hooksPath", "tools/hooks")
+    git("config", "alias.st", "status")
+    result = await Workspace(root, writable=True).shell(
+        "touch tools/x status/y z && mkdir new && mv new other"
+    )
+    assert (result.status, result.notes) == (0, ())
+
+
+@pytest.mark.parametrize("sandbox", ["required", "off"])
+async def test_what_a_shell_leaves_is_not_loaded_by_its_keeper(root: Path, sandbox: str) -> None:
+    workspace = Workspace(
+        root,
+        writable=True,
+        sandbox=sandbox,  # type: ignore[arg-type]
+        environment={"LD_LIBRARY_PATH": str(root), "GIVEN": "a\nb", "BASH_ENV": "x"},
+    )
+    async with nh.run(MODEL):
+        result = await workspace.shell('echo "$GIVEN" $LD_LIBRARY_PATH; env | grep -c NIGHTHAWK; exit 3')
+        assert (result.output, result.status) == (f"a\nb {root}\n0\n", 3)
+        if sandbox == "off":
+            shown = await workspace.shell("tr '\\0' '\\n' < /proc/$PPID/environ; cat /proc/$PPID/cmdline")
+            assert "LD_LIBRARY_PATH" not in shown.output
+            assert "GIVEN" not in shown.output
+
+
+@pytest.mark.parametrize("variables", [{"A=B": "c"}, {"": "c"}, {"A": "b\0--bind\0/\0/"}, {"A\0": "c"}])
+async def test_what_cannot_be_a_variable_is_refused(root: Path, variables: dict[str, str]) -> None:
+    with pytest.raises(ShellError, match="cannot be a variable"):
+        await Workspace(root, writable=True, environment=variables).shell("true")
+
+
+async def test_sensitive_files_are_masked_in_a_confined_shell(root: Path) -> None:
+    names = [
+        ".env",
+        "sub/tls.pem",
+        "id_rsa",
+        ".ssh/x",
+        "my_credentials.json",
+        "target.txt",
+        "deep/a/.aws/credentials",
+    ]
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("TOP SECRET")
+    (root / ".netrc").symlink_to("target.txt")
+    (root / "ca.pem").write_text("-----BEGIN CERTIFICATE-----")
+    (root / ".git").mkdir()
+    settings = '[core]\n\tbare = false\n[remote "o"]\n\turl = https://me:hunter2@host/x\n'
+    (root / ".git" / "config").write_text(settings + "[http]\n\textraheader = AUTHORIZATION: basic hunter2\n")
+    for writable in (True, False):
+        workspace = Workspace(root, writable=writable)
+        found = await workspace.shell("grep -rhs . . .env .netrc deep/a/.aws/*; cat .env id_rsa; true")
+        assert "SECRET" not in found.output
+        assert "hunter2" not in found.output
+        assert "bare = false" in found.output
+        assert "BEGIN CERTIFICATE" in found.output
+        assert "Permission denied" in found.output
+    await Workspace(root, writable=True).shell(
+        "mv deep other; echo x > .env; rm -rf .ssh id_rsa; rm .netrc; true"
+    )
+    assert (root / ".env").read_text() == (root / ".ssh" / "x").read_text() == "TOP SECRET"
+    assert "SECRET" in (await Workspace(root, sensitive=True).shell("cat .env")).output
+
+
+async def test_keys_in_the_output_of_a_shell_are_hidden(root: Path) -> None:
+    (root / "notes.txt").write_text("ghp_" + "a1" * 18)
+    assert (await Workspace(root).shell("cat notes.txt")).output == "[redacted]"
+    assert "ghp_" in (await Workspace(root, sensitive=True).shell("cat notes.txt")).output

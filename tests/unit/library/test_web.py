@@ -526,3 +526,59 @@ def test_a_page_of_links_does_not_grow_beyond_bounds() -> None:
     base = "http://example.org/" + "a" * 1_000_000 + "/"
     page = f"<base href='{base}'>" + "<a href=b>x</a>" * 50_000
     assert len(html_as_text(page, "http://example.org/")) < 3_000_000
+
+
+@pytest.mark.parametrize(
+    ("entry", "is_there"),
+    [
+        ("two.example", True),
+        ("TWO.example.", True),
+        ("*.example", True),
+        ("two.example:{port}", True),
+        ("two.example:1", False),
+        ("example", False),
+        ("*.two.example", False),
+        ("o.example", False),
+        ("127.0.0.0/8", True),
+        ("10.0.0.0/8", False),
+    ],
+)
+async def test_only_hosts_of_a_list_are_fetched_and_denied_ones_are_not(
+    site: Site, resolver: dict[str, list[list[str]]], entry: str, is_there: bool
+) -> None:
+    url = site.page("/x", b"page", content_type="text/plain")
+    port = url.split(":")[2].split("/")[0]
+    resolver["two.example"] = [["127.0.0.1"], ["127.0.0.1"]]
+    url = f"http://two.example:{port}/x"
+    entry = entry.format(port=port)
+    for web, is_fetched in ((Web(HERE, only=[entry]), is_there), (Web(HERE, deny=[entry]), not is_there)):
+        if is_fetched:
+            assert (await web.fetch(url)).text == "page"
+        else:
+            with pytest.raises(ForbiddenAddressError, match=r"two\.example is"):
+                await web.fetch(url)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "2130706433", "0x7f000001", "127.1", "[::ffff:127.0.0.1]"])
+async def test_a_denied_network_is_denied_in_every_spelling(site: Site, host: str) -> None:
+    with pytest.raises(ForbiddenAddressError, match="is denied here"):
+        await Web(allow=["127.0.0.0/8", "::/0"], deny="127.0.0.1").fetch(f"http://{host}:1/")
+
+
+async def test_a_redirect_to_a_denied_host_is_refused(
+    site: Site, resolver: dict[str, list[list[str]]]
+) -> None:
+    resolver |= {name: [["127.0.0.1"]] * 4 for name in ("bad.example", "127.0.0.1")}
+    url = site.redirect("/", "http://bad.example/x")
+    here = url.removeprefix("http://").partition("/")[0]
+    for web in (Web(HERE, deny="bad.example"), Web(HERE, only=here)):
+        with pytest.raises(ForbiddenAddressError, match="bad"):
+            await web.fetch(url)
+    assert Web(HERE, only="*.example.org").only == ("*.example.org",)
+
+
+@pytest.mark.parametrize("entry", ["", "*", "a b", "a.example:x", "http://a.example", "*.*.example"])
+@pytest.mark.parametrize("name", ["only", "deny"])
+def test_a_list_has_hosts_and_networks_only(name: str, entry: str) -> None:
+    with pytest.raises(FetchError, match="is neither a host name"):
+        Web(**{name: [entry]})  # type: ignore[arg-type]

@@ -8,6 +8,9 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
+import anyio
+import anyio.from_thread
+import anyio.to_thread
 import pytest
 
 import nighthawk_async as nh
@@ -509,7 +512,118 @@ def test_what_git_runs_cannot_be_changed(workspace: Workspace, root: Path, path:
     with pytest.raises(WorkspaceError, match="belongs to Git"):
         workspace.patch("*** Begin Patch\n*** Delete File: .git/config\n*** End Patch")
     assert everything_in(root) == before
-    assert workspace.read(".git/config") == "[core]\n"
+    assert Workspace(root, sensitive=True).read(".git/config") == "[core]\n"
+
+
+SENSITIVE = [
+    *(
+        ".env",
+        ".env.local",
+        ".envrc",
+        "prod.env",
+        "key.pem",
+        "sub/tls.KEY",
+        "id_rsa",
+        "id_ed25519",
+        "id_work",
+    ),
+    *("id_rsa.bak", ".ssh/known_hosts", "sub/.aws/config", ".netrc", ".npmrc", ".pypirc", ".pgpass"),
+    *(
+        "credentials",
+        "my_credentials.json",
+        "credentials/prod.yaml",
+        ".git-credentials",
+        ".docker/config.json",
+    ),
+    *(".kube/config", ".gnupg/a", "secrets.yaml", "client_secret_1.json", ".env/x", "store.p12"),
+]
+ORDINARY = ["environment.py", "id_map.json", "credentials.py", "src/credentials/aws.py", "keys.py", "env.py"]
+
+
+@pytest.mark.parametrize("path", SENSITIVE)
+def test_sensitive_files_are_neither_used_nor_listed(workspace: Workspace, root: Path, path: str) -> None:
+    (root / path).parent.mkdir(parents=True, exist_ok=True)
+    (root / path).write_text("TOP SECRET")
+    (root / "link.png").symlink_to(path)
+    workspace = Workspace(root, writable=True)
+    patch = "*** Begin Patch\n*** Update File: {}\n@@\n-TOP SECRET\n+x\n*** End Patch"
+    calls = [
+        lambda: workspace.read(path),
+        lambda: workspace.read("link.png"),
+        lambda: workspace.read(f"src/../{path}"),
+        lambda: workspace.read(str(root / path)),
+        lambda: workspace.image("link.png"),
+        lambda: workspace.edit(path, "TOP", "x"),
+        lambda: workspace.edit("link.png", "TOP", "x"),
+        lambda: workspace.create(path + "/new", "x"),
+        lambda: workspace.patch(patch.format(path)),
+        lambda: workspace.patch(f"*** Begin Patch\n*** Delete File: {path}\n*** End Patch"),
+        lambda: workspace.patch(
+            f"*** Begin Patch\n*** Update File: README.md\n*** Move to: {path}\n*** End Patch"
+        ),
+    ]
+    for call in calls:
+        with pytest.raises(WorkspaceError):
+            call()
+    assert not workspace.search("SECRET")
+    assert path not in workspace.find()
+    folder, name = os.path.split(path)
+    with suppress(WorkspaceError):
+        assert not {name, f"{name}/"} & {*workspace.list(folder or ".")}
+    assert Workspace(root, sensitive=True).read(path) == "TOP SECRET"
+    assert (root / path).read_text() == "TOP SECRET"
+
+
+@pytest.mark.parametrize("path", ORDINARY)
+def test_ordinary_files_with_such_words_are_files_like_others(root: Path, path: str) -> None:
+    workspace = Workspace(root, writable=True)
+    workspace.create(path, "x")
+    assert path in workspace.find()
+    assert workspace.read(path) == "x"
+
+
+def test_a_sensitive_folder_is_not_made(workspace: Workspace, root: Path) -> None:
+    with pytest.raises(WorkspaceError, match="sensitive=True"):
+        Workspace(root, writable=True).create(".ssh/authorized_keys", "x")
+    assert not (root / ".ssh").exists()
+
+
+PRIVATE_KEY = "-----BEGIN RSA PRIVATE KEY-----\nMIIabc\ndef\n-----END RSA PRIVATE KEY-----"
+KEYS = [
+    *(
+        "sk-ant-" + "a1" * 12,
+        "ghp_" + "a1" * 18,
+        "github_pat_" + "a1" * 20,
+        "AKIA" + "A1" * 8,
+        "xoxb-" + "1-a" * 5,
+    ),
+    *("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjMifQ.abcdefgh", "glpat-" + "a1" * 10, PRIVATE_KEY),
+    *("sk_live_" + "a1" * 10, "hf_" + "a1" * 17, "npm_" + "a1" * 18, "AIza" + "a1" * 17),
+]
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_keys_are_hidden_by_their_look(root: Path, key: str) -> None:
+    text = f"first\n{key}\nlast\n"
+    (root / "notes.txt").write_text(text)
+    workspace = Workspace(root, writable=True)
+    lines = text.count("\n")
+    shown = [
+        workspace.read("notes.txt"),
+        str(workspace.search(".", "notes.txt", context=3)),
+        str(workspace.edit("notes.txt", "first", "1st")),
+        str(workspace.patch("*** Begin Patch\n*** Update File: notes.txt\n@@\n-last\n+end\n*** End Patch")),
+        workspace.diff(),
+    ]
+    assert not any(part in each for each in shown for part in key.splitlines())
+    assert len(shown[0].splitlines()) == lines
+    assert "[redacted]" in shown[0]
+    assert "last" in workspace.diff()
+    with pytest.raises(PatchError) as failed:
+        workspace.patch("*** Begin Patch\n*** Update File: notes.txt\n@@\n 1st\n-other\n*** End Patch")
+    assert key.split("\n")[0] not in str(failed.value) or key == PRIVATE_KEY
+    assert (root / "notes.txt").read_text() == text.replace("first", "1st").replace("last", "end")
+    assert key in Workspace(root, sensitive=True).read("notes.txt")
 
 
 def test_equal_lines_that_overlap_are_more_than_one_place(workspace: Workspace, root: Path) -> None:
@@ -596,3 +710,26 @@ def test_a_workspace_cannot_be_made_another_one(workspace: Workspace) -> None:
         workspace.__init__("/", writable=True)  # type: ignore[misc]
     with pytest.raises(OutsideWorkspaceError):
         workspace.read("/etc/passwd")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("call", ["find", "search", "patch"])
+async def test_long_calls_in_a_thread_end_with_their_caller(workspace: Workspace, call: str) -> None:
+    patch = "*** Begin Patch\n*** Update File: README.md\n@@\n-Text\n+text\n*** End Patch"
+    calls = {
+        "find": workspace.find,
+        "search": lambda: workspace.search("o"),
+        "patch": lambda: workspace.patch(patch),
+    }
+    went_on = False
+
+    def use() -> None:
+        nonlocal went_on
+        anyio.from_thread.run_sync(scope.cancel)
+        calls[call]()
+        went_on = True
+
+    with anyio.CancelScope() as scope:
+        await anyio.to_thread.run_sync(use)
+    assert scope.cancelled_caught
+    assert not went_on

@@ -77,22 +77,26 @@ BAD_TOOLS: dict[str, tuple[Any, str]] = {
 
 
 @asynccontextmanager
-async def connected(transport: str, **configuration: Any) -> AsyncIterator[Any]:
+async def connected(
+    transport: str, *, options: nh.mcp.ServerArguments | None = None, **configuration: Any
+) -> AsyncIterator[Any]:
     """The object of an odd server."""
+    options = options or {}
     if transport == "stdio":
-        async with nh.mcp.connect(described(**configuration)) as server:
+        async with nh.mcp.connect(described(options, **configuration)) as server:
             yield server
         return
     configuration["modern"] = transport == "modern http"
     async with (
         serving(application(configuration)) as url,
-        nh.mcp.connect(nh.mcp.http(url, name="odd")) as server,
+        nh.mcp.connect(nh.mcp.http(url, name="odd", **options)) as server,
     ):
         yield server
 
 
-def described(**configuration: Any) -> nh.mcp.Server:
-    return nh.mcp.stdio(sys.executable, "-I", ODD_SERVER, json.dumps(configuration), name="odd")
+def described(options: nh.mcp.ServerArguments | None = None, **configuration: Any) -> nh.mcp.Server:
+    described = json.dumps(configuration)
+    return nh.mcp.stdio(sys.executable, "-I", ODD_SERVER, described, name="odd", **options or {})
 
 
 def tools_of(server: Any) -> list[str]:
@@ -475,3 +479,53 @@ async def test_arguments_that_json_would_change_are_refused(value: object) -> No
     async with connected("stdio", tools=listed) as server:
         with pytest.raises(nh.mcp.ServerCallError, match="bad: the arguments are no JSON: "):
             await server.bad(n=value)
+
+
+@TRANSPORTS
+async def test_a_result_of_too_many_parts_is_an_error(
+    transport: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from nighthawk_async.mcp import screening
+
+    monkeypatch.setattr(screening, "_MAX_PARTS", 3)
+    results = {"good": {"content": [{"type": "text", "text": ""}] * 4}}
+    async with connected(transport, results=results) as server:
+        with pytest.raises(nh.mcp.ServerCallError, match="4 parts; at most 3 are used"):
+            await server.good()
+        assert await server.change() == "fine"
+
+
+@TRANSPORTS
+async def test_a_list_of_too_many_tools_is_cut(
+    transport: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from nighthawk_async.mcp import connection, screening
+
+    monkeypatch.setattr(connection, "MAX_ENTRIES", 4)
+    monkeypatch.setattr(screening, "MAX_ENTRIES", 2)
+    async with connected(transport, tools=[tool(name=f"t{number}") for number in range(9)]) as server:
+        assert tools_of(server) == ["good", "change", "t1", "t2"]
+    assert "only 2 entries of a list are used" in caplog.text
+    assert "only 4 of its tools are used" in caplog.text
+
+
+@TRANSPORTS
+async def test_a_message_that_is_too_large_ends_no_program(transport: str) -> None:
+    large = {"content": [{"type": "text", "text": "<huge>"}]}
+    options: dict[str, Any] = {"max_message_bytes": 100_000, "call_timeout": 5}
+    async with connected(transport, options=options, results={"good": large}) as server:
+        with pytest.raises(nh.mcp.ServerCallError):
+            await server.good()
+        assert await server.change() == "fine"
+
+
+async def test_a_long_message_is_read_in_a_thread() -> None:
+    large = {"content": [{"type": "text", "text": "<huge>"}]}
+    async with connected("stdio", results={"good": large}) as server:
+        assert await server.good() == "a" * 300_000
+
+
+@pytest.mark.parametrize("size", [0, -1, 1.5, "5", True])
+def test_the_size_of_messages_is_a_number(size: Any) -> None:
+    with pytest.raises(nh.NighthawkError, match="max_message_bytes"):
+        nh.mcp.stdio("x", max_message_bytes=size)

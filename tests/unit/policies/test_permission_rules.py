@@ -377,3 +377,49 @@ def test_the_class_itself_takes_what_the_function_takes_and_refuses_what_it_refu
         nh.policies.Permissions(deny=[3], default="allow")  # type: ignore[arg-type]
     with pytest.raises(nh.NighthawkError, match="default must be one of"):
         nh.policies.Permissions(default="maybe")  # type: ignore[arg-type]
+
+
+class Workshop:
+    async def shell(self, command: str, *, cwd: str = ".") -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("risk", "command", "expected"),
+    [
+        ("destructive", "rm  -r -f x", (True, True)),
+        ("destructive", "'r'm x", (True, True)),
+        ("destructive", "ls", (False, False)),
+        ("destructive", "$X x", (False, True)),
+        ("network", "rm x", (False, False)),
+        (["network", "destructive"], "rm x", (True, True)),
+        ("destructive", "curl a.example && rm x", (False, True)),
+        ("none", "ls", (True, True)),
+        ("none", "rm x", (False, False)),
+        ("unknown", "$X x", (True, True)),
+        ("destructive", 5, (False, True)),
+    ],
+)
+def test_a_rule_is_about_the_risks_of_a_command(
+    risk: Any, command: object, expected: tuple[bool, bool]
+) -> None:
+    call = call_of(Workshop().shell, command)
+    assert is_about(rule("*.shell", risk=risk), call) == expected
+    assert is_about(rule(Workshop.shell, risk=risk), call) == expected
+    assert is_about(rule("*.other", risk=risk), call) == (False, False)
+    for name in ("ClaudeCode.Bash", "Codex.shell"):
+        native = PermissionCall(
+            name=name, kind="tool", arguments={"command": command}, callable=None, names=(name,)
+        )
+        assert is_about(rule(name, risk=risk), native) == expected
+
+
+def test_a_call_without_a_command_has_every_risk_for_rules_that_ask_or_deny() -> None:
+    assert is_about(rule("send", risk="destructive"), call_of(Mailer().send, "ada")) == (False, True)
+    assert str(rule("*.shell", risk=("network", "destructive"))) == "*.shell(risk=destructive|network)"
+    assert not rule("*.shell", risk="network").is_unconditional
+
+
+@pytest.mark.parametrize("risk", ["deadly", [], ["network", "x"], 5, [["network"]]])
+def test_a_risk_that_does_not_exist_is_refused(risk: Any) -> None:
+    with pytest.raises(nh.NighthawkError, match="A risk of a command is one of destructive"):
+        rule("*.shell", risk=risk)

@@ -10,6 +10,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Protocol, runtime_checkable
 
+from ...command_risks import Risk, risks_of_arguments
 from ...errors import NighthawkError, ToolValidationError
 from ...types.execution import ExecutionRef
 from ...types.json import JsonableValue
@@ -114,6 +115,11 @@ class ApprovalRequest:
     created_at: datetime
     execution_ref: ExecutionRef | None
     ballot: Ballot = field(repr=False)
+
+    @property
+    def risks(self) -> tuple[Risk, ...]:
+        """The risks of the shell command to approve, as `nighthawk_async.rule` has them; empty for others."""
+        return tuple(sorted(risks_of_arguments(self.arguments) or ()))
 
     @property
     def status(self) -> ApprovalStatus:

@@ -262,6 +262,8 @@ class TerminalHandler:
 
     def _show_request(self, request: ApprovalRequest) -> None:
         self._print(_shown_arguments(request.arguments), end="")
+        if request.risks:
+            self._print(f"risks of the command: {', '.join(request.risks)}")
         action = request.action.replace("\n", "\\n")  # so that no line of it looks like an argument
         self._print(f"Approve {action}?", style="bold")
         self._print("(y, n, or why not) > ", end="")

@@ -7,7 +7,7 @@ and does not match `allow`.
 import functools
 import inspect
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from fnmatch import fnmatchcase
@@ -16,6 +16,7 @@ from pathlib import PurePath
 from types import MappingProxyType
 from typing import Any, TypeAlias, cast
 
+from ...command_risks import RISKS, Risk, risks_of_arguments
 from ...errors import HookError, NighthawkError
 from ...kernel.commands import is_awaitable
 from ...signatures import read_signature
@@ -103,11 +104,13 @@ class PermissionRule:
         target: A name, a pattern of names, or a callable.
         patterns: The patterns of arguments, by name.
         when: The condition; None for every call.
+        risks: The risks of the command that is run; None for every call.
     """
 
     target: str | Callable[..., object]
     patterns: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
     when: Predicate | None = None
+    risks: frozenset[Risk] | None = None
     _targets: tuple[object, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -117,6 +120,8 @@ class PermissionRule:
     def __str__(self) -> str:
         name = self.target if isinstance(self.target, str) else function_title(self.target)
         details = [f"{name}={_pattern_text(pattern)}" for name, pattern in self.patterns.items()]
+        if self.risks is not None:
+            details.append(f"risk={'|'.join(sorted(self.risks))}")
         if self.when is not None:
             details.append(f"when={function_title(self.when)}")
         return f"{name}({', '.join(details)})" if details else name
@@ -124,7 +129,7 @@ class PermissionRule:
     @property
     def is_unconditional(self) -> bool:
         """Whether it applies to every call of its target."""
-        return not self.patterns and self.when is None
+        return not self.patterns and self.when is None and self.risks is None
 
     def is_about(self, call: PermissionCall, *, is_strict: bool) -> bool:
         """Whether its target is called, with any arguments.
@@ -159,6 +164,7 @@ class PermissionRule:
                 self._fits(name, pattern, call, is_strict=is_strict)
                 for name, pattern in self.patterns.items()
             )
+            and (self.risks is None or _has_risk(call, self.risks, is_strict=is_strict))
             and (self.when is None or self._passes(self.when, call, is_strict=is_strict))
         )
 
@@ -204,18 +210,29 @@ RuleSource: TypeAlias = str | Callable[..., object] | PermissionRule
 
 
 def rule(
-    target: str | Callable[..., object], /, *, when: Predicate | None = None, **arguments: object
+    target: str | Callable[..., object],
+    /,
+    *,
+    when: Predicate | None = None,
+    risk: Risk | Collection[Risk] | None = None,
+    **arguments: object,
 ) -> PermissionRule:
     """Make a rule: the calls that a permission applies to.
 
     Example:
         rule("send_mail", to="*@example.com")
         rule("shop.orders.*", when=lambda call: call.arguments["amount"] < 100)
+        rule("*.shell", risk="destructive")
 
     Args:
         target: A name, with `*`, `?` and `[…]` as wildcards: `send_mail`, `Mailer.*`, `shop.orders.*`; or a
             callable.
         when: A function that returns whether the rule applies to the call; called last.
+        risk: The risk, or the risks, of the shell command in the argument `command`: `destructive`,
+            `outside_workspace`, `network`, `pipe_to_shell`, `credential_read`, `privilege`,
+            `package_install`, `history_rewrite`, `process_kill`, `unknown` for what cannot be read from the
+            command, `none` for a command without a risk. For `ask` and `deny`, one of them is enough, and
+            `unknown` counts as each. For `allow`, the command must have no other one.
         arguments: The patterns of arguments. A text is a case-sensitive pattern for the argument as text; of
             the values in a list, all must match for `allow`, one for `ask` and `deny`. A function returns
             whether an argument matches. Any other pattern must be equal to the argument. A value that may
@@ -223,11 +240,13 @@ def rule(
             for `allow`.
 
     Raises:
-        NighthawkError: The target is neither a name nor callable, or the predicate is not callable.
+        NighthawkError: The target is neither a name nor callable, the predicate is not callable, or there is
+            no such risk.
     """
     if when is not None and not callable(cast("object", when)):
         raise NighthawkError(f"when must be a function of a call, not {when!r}")
-    return PermissionRule(target=_checked_target(target), patterns=MappingProxyType(arguments), when=when)
+    patterns, risks = MappingProxyType(arguments), None if risk is None else _checked_risks(risk)
+    return PermissionRule(target=_checked_target(target), patterns=patterns, when=when, risks=risks)
 
 
 def checked_rules(name: str, rules: RuleSource | Iterable[RuleSource]) -> tuple[PermissionRule, ...]:
@@ -257,6 +276,22 @@ def _checked_target(target: object) -> str | Callable[..., object]:
     if getattr(target, "__name__", None) == "<lambda>":
         raise NighthawkError("A rule is not about a lambda; a predicate is given as rule(…, when=…)")
     return target
+
+
+def _checked_risks(risk: Risk | Collection[Risk]) -> frozenset[Risk]:
+    given: list[Any] = [*risk] if isinstance(cast("object", risk), list | tuple | set | frozenset) else [risk]
+    if not given or any(type(each) is not str or each not in RISKS for each in given):
+        raise NighthawkError(f"A risk of a command is one of {', '.join(RISKS)}, not {risk!r}")
+    return frozenset(given)
+
+
+def _has_risk(call: PermissionCall, risks: frozenset[Risk], *, is_strict: bool) -> bool:
+    found = risks_of_arguments(call.arguments)
+    if found is None:  # no command is known
+        return is_strict
+    if is_strict:
+        return "unknown" in found or not found.isdisjoint(risks)
+    return found <= risks
 
 
 def _has_positions(call: PermissionCall) -> bool:

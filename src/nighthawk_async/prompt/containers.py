@@ -49,6 +49,9 @@ from .scalars import find_scalar_text, is_known_zone, zone_of
 KEY_CHARACTERS = 128
 """The greatest length of a key, or of a part of one."""
 
+ARGUMENT = ""
+"""The key of a positional argument in the call that stands for an object."""
+
 _Item = TypeVar("_Item")
 
 
@@ -207,11 +210,16 @@ def find_table(records: Sequence[object], values: list[Part], length: int) -> Ta
     if len(values) < _LEAST_ROWS:
         return None
     kind = type(records[0])
-    columns = _columns(values[0])
-    if not columns or any(type(record) is not kind for record in records):
+    if any(type(record) is not kind for record in records):
+        return None
+    columns = _columns(next((value for value in values if not _is_name(value)), None))
+    if not columns or ARGUMENT in columns:
         return None
     rows: list[list[Part]] = []
     for value in values:
+        if _is_name(value):
+            rows.append([value])
+            continue
         if _columns(value) != columns:
             return None
         rows.append(_cells(value))
@@ -223,7 +231,13 @@ def find_table(records: Sequence[object], values: list[Part], length: int) -> Ta
         width=len(columns),
     )
     per_row = 2 + sum(len(_encode(column)) + 2 for column in columns)
-    return table if len(table_heading(table)) < len(rows) * per_row else None
+    named = sum(map(_is_name, values))
+    return table if len(table_heading(table)) < (len(rows) - named) * per_row else None
+
+
+def _is_name(value: Part) -> bool:
+    """Whether a record is named, because another place shows it."""
+    return type(value) is str and value.startswith(KEY_MARK)
 
 
 def frame_table(columns: list[str], values: list[Part], *, length: int, width: int) -> Table:
@@ -304,6 +318,40 @@ def open_container(value: object, cls: type, *, is_marked: bool) -> Opened | Non
         return _open_frame(frame, is_marked=is_marked)
     fields = object_fields(value)
     return Opened(len(fields), iter(fields.items()), noun="fields") if fields else None
+
+
+def is_object_type(cls: type) -> bool:
+    """Whether values of a class are objects with an identity: no scalars, no containers, no tuples.
+
+    Args:
+        cls: The class.
+    """
+    return not (
+        id(cls) in OPENERS
+        or find_scalar_text(cls) is not None
+        or _find_open(cls) is not None
+        or is_frame_type(cls)
+        or cls is _Row
+    )
+
+
+def notation_of_type(cls: type) -> str:
+    """The name of a class before the parenthesis of its call; the name is any text."""
+    return _named(type_name(cls))
+
+
+def with_arguments_apart(error: Opened) -> Opened:
+    """The fields of an exception with its arguments in front, each without a name.
+
+    Args:
+        error: The fields.
+    """
+    fields = dict(error.items)
+    arguments = fields.pop("args", ())
+    if type(arguments) is not tuple:
+        return Opened(error.length, iter({"args": arguments, **fields}.items()), noun="fields")
+    pairs = [*((ARGUMENT, each) for each in cast("tuple[object, ...]", arguments)), *fields.items()]
+    return Opened(len(pairs), iter(pairs), noun="fields")
 
 
 def _open_frame(frame: Frame, *, is_marked: bool) -> Opened:

@@ -55,7 +55,8 @@ BIG_INTEGER_MARK = "\ufdd1"
 """The prefix of the digits of an integer of more than 64 bits; a noncharacter, absent from ordinary text."""
 
 KEY_MARK = "\ufdd2"
-"""The prefix of a key in Python's notation, which stands without quotes; a noncharacter, too."""
+"""The prefix of a text that stands without quotes: a key in Python's notation, the name of an object, a
+number whose digits are cut. A noncharacter, too."""
 
 
 class ShownKey(str):
@@ -90,6 +91,7 @@ class Parts(Struct, frozen=True, kw_only=True):
         length: The number of items of the whole.
         noun: The word for its items.
         heading: The heading before the first: the shape of an array.
+        kind: The class of an object, which is written as its call; empty for a container.
     """
 
     values: "list[Part]"
@@ -97,6 +99,7 @@ class Parts(Struct, frozen=True, kw_only=True):
     length: int
     noun: Noun
     heading: str = ""
+    kind: str = ""
 
 
 class Table(Struct, frozen=True, kw_only=True):

@@ -19,29 +19,37 @@ from ..configuration import JsonRendererStyle
 from ..secret_names import HIDDEN, hides_value, names_secret_value
 from ..types.json import JsonableValue
 from .containers import (
+    ARGUMENT,
     KEY_CHARACTERS,
     OPENERS,
     Opened,
     find_table,
     frame_table,
+    is_object_type,
     key_text,
     made_distinct,
+    notation_of_type,
     open_container,
     scalar_of_array,
     sorted_where_possible,
     table_heading,
     take,
+    with_arguments_apart,
 )
+from .identities import LineObjects, Path, ShownObjects, named, path_text
 from .plain_text import (
+    KEY_MARK,
     Noun,
     Part,
     Parts,
     Table,
     Text,
+    class_of,
     clean_text,
     count_that_fit,
     fair_level,
     finished_preview,
+    has_base,
     is_string,
     type_name,
 )
@@ -68,6 +76,7 @@ def render_preview(
     counter: TokenCounter,
     show_secrets: bool = False,
     shows_ending: bool = False,
+    objects: LineObjects | None = None,
 ) -> str:
     """Render a value as JSON on one line, within a number of tokens.
 
@@ -82,10 +91,13 @@ def render_preview(
         counter: Counts the tokens.
         show_secrets: Whether to show values with secret names, at any depth.
         shows_ending: Whether a text that does not fit is cut in its middle rather than at its end.
+        objects: Gets the objects that are shown; None when no other value mentions them.
 
     Source: specification 5.2 (`json_renderer_style`), 8.2.2 and 8.3.
     """
-    whole = whole_preview(value, max_tokens=max_tokens, style=style, show_secrets=show_secrets)
+    whole = whole_preview(
+        value, max_tokens=max_tokens, style=style, show_secrets=show_secrets, objects=objects
+    )
     if whole is not None and not counter.exceeds(whole, max_tokens):
         return whole
     return cut_preview(
@@ -95,11 +107,17 @@ def render_preview(
         counter=counter,
         show_secrets=show_secrets,
         shows_ending=shows_ending,
+        objects=objects,
     )
 
 
 def whole_preview(
-    value: object, *, max_tokens: int, style: JsonRendererStyle, show_secrets: bool = False
+    value: object,
+    *,
+    max_tokens: int,
+    style: JsonRendererStyle,
+    show_secrets: bool = False,
+    objects: LineObjects | None = None,
 ) -> str | None:
     """Render all of a value; None when it surely has more tokens, or more parts than are worth visiting.
 
@@ -108,6 +126,7 @@ def whole_preview(
         max_tokens: A number of tokens. The result may have more: nothing is counted here.
         style: `strict` for JSON; with the others, like records are a table.
         show_secrets: Whether to show values with secret names.
+        objects: Gets the objects that are shown; None when no other value mentions them.
     """
     cells = _CELLS_PER_TOKEN * max_tokens + _LEAST_CELLS
     if type(value) is str and value.isascii() and len(value) <= cells:  # as most values are
@@ -119,6 +138,7 @@ def whole_preview(
         cells=cells,
         with_tables=style != "strict",
         show_secrets=show_secrets,
+        objects=objects,
     )
     if whole is None:
         return None
@@ -133,6 +153,7 @@ def cut_preview(
     counter: TokenCounter,
     show_secrets: bool = False,
     shows_ending: bool = False,
+    objects: LineObjects | None = None,
 ) -> str:
     """Render a value that does not fit whole; see `render_preview` for the arguments."""
     if is_string(value):
@@ -143,6 +164,7 @@ def cut_preview(
             cells=max_tokens + _LEAST_CELLS,
             with_tables=style != "strict",
             show_secrets=show_secrets,
+            objects=objects,
         )
     layout = Layout(style)
     shown = _fitted(
@@ -244,7 +266,12 @@ def to_bounded_value(value: object, *, cells: int, show_secrets: bool = False) -
 
 
 def whole_value(
-    value: object, *, cells: int, with_tables: bool, show_secrets: bool = False
+    value: object,
+    *,
+    cells: int,
+    with_tables: bool,
+    show_secrets: bool = False,
+    objects: LineObjects | None = None,
 ) -> WholeValue | None:
     """Convert all of a value; return None when it has more parts than there are cells.
 
@@ -254,16 +281,25 @@ def whole_value(
         with_tables: Whether the form may be shorter than JSON: like records become tables, and keys that are
             no texts stand without quotes.
         show_secrets: Whether to show values with secret names.
+        objects: Gets the objects that are shown; None when no other value mentions them.
     """
-    walk = _Walk(is_selective=False, with_tables=with_tables, show_secrets=show_secrets)
+    objects = objects or _only_line(show_secrets)
+    walk = _Walk(is_selective=False, with_tables=with_tables, show_secrets=show_secrets, objects=objects)
     try:
-        part, _ = walk.convert(value, cells, 0)
+        part = walk.start(value, cells)
     except _TooLarge:
         return None
     return WholeValue(part=part, is_json=not walk.has_tables)
 
 
-def some_parts(value: object, *, cells: int, with_tables: bool, show_secrets: bool = False) -> Part:
+def some_parts(
+    value: object,
+    *,
+    cells: int,
+    with_tables: bool,
+    show_secrets: bool = False,
+    objects: LineObjects | None = None,
+) -> Part:
     """Convert an even selection of the parts of a value that is too large.
 
     Args:
@@ -272,9 +308,19 @@ def some_parts(value: object, *, cells: int, with_tables: bool, show_secrets: bo
         with_tables: Whether the form may be shorter than JSON: like records become tables, and keys that are
             no texts stand without quotes.
         show_secrets: Whether to show values with secret names.
+        objects: Gets the objects that are shown; None when no other value mentions them.
     """
-    walk = _Walk(is_selective=True, with_tables=with_tables, show_secrets=show_secrets)
-    return walk.convert(value, cells, 0)[0]
+    objects = objects or _only_line(show_secrets)
+    walk = _Walk(is_selective=True, with_tables=with_tables, show_secrets=show_secrets, objects=objects)
+    return walk.start(value, cells)
+
+
+_ROOT = "value"
+"""The name of a value that has none, as in the result of a tool."""
+
+
+def _only_line(show_secrets: bool) -> LineObjects:
+    return ShownObjects(show_secrets=show_secrets).of_line(_ROOT)
 
 
 class _TooLarge(Exception):  # noqa: N818  (not an error: it ends the attempt to convert everything)
@@ -287,16 +333,25 @@ class _Walk:
     A selective pass gives every part its share of the cells; the other kind stops when there are too few.
     """
 
-    __slots__ = ("_is_selective", "_path", "_show_secrets", "_with_tables", "has_tables")
+    __slots__ = ("_is_selective", "_objects", "_path", "_show_secrets", "_with_tables", "has_tables")
 
-    def __init__(self, *, is_selective: bool, with_tables: bool, show_secrets: bool) -> None:
+    def __init__(
+        self, *, is_selective: bool, with_tables: bool, show_secrets: bool, objects: LineObjects
+    ) -> None:
         self.has_tables = False
         self._is_selective = is_selective
         self._with_tables = with_tables
         self._show_secrets = show_secrets
-        self._path: set[int] = set()
+        self._objects = objects
+        self._path: dict[int, Path] = {}
 
-    def convert(self, value: object, cells: int, depth: int) -> tuple[Part, int]:
+    def start(self, value: object, cells: int) -> Part:
+        """Convert the value itself."""
+        if is_object_type(type(value)):
+            self._objects.claim(value, type(value), self._objects.root)
+        return self.convert(value, cells, 0, self._objects.root)[0]
+
+    def convert(self, value: object, cells: int, depth: int, path: Path) -> tuple[Part, int]:
         """Convert a value within a number of cells; return it and the number of cells it took."""
         if value is None or type(value) is bool or (type(value) is int and value.bit_length() < 64):
             return value, 1
@@ -310,17 +365,27 @@ class _Walk:
             render = find_scalar_text(cls)
         if render is not None:
             return self._charged(render(value, max(_SHORTEST_TEXT, cells * _CHARACTERS_PER_CELL)), cells)
+        if opener is None and (elsewhere := self._objects.name_elsewhere(value, path)) is not None:
+            return self._name(elsewhere)
         opened = open_container(value, cls, is_marked=self._with_tables) if opener is None else opener(value)
         if opened is None:
             is_item, item = scalar_of_array(value, cls)
-            return self.convert(item, cells, depth) if is_item else (f"<{type_name(cls)}>", 1)
+            return self.convert(item, cells, depth, path) if is_item else (f"<{type_name(cls)}>", 1)
         if id(value) in self._path:
-            return f"<circular: {type_name(cls)}>", 1
-        self._path.add(id(value))
+            return self._name(named(cls, path_text(self._path[id(value)])))
+        self._path[id(value)] = path
         try:
-            return self._convert_parts(opened, cells, depth)
+            kind = ""
+            if depth and self._with_tables and opened.noun == "fields":
+                kind, self.has_tables = notation_of_type(cls), True
+                if has_base(cls, BaseException):
+                    opened = with_arguments_apart(opened)
+            return self._convert_parts(opened, cells, depth, path, kind)
         finally:
-            self._path.discard(id(value))
+            del self._path[id(value)]
+
+    def _name(self, name: str) -> tuple[Part, int]:
+        return KEY_MARK + name if self._with_tables else name, 1 + len(name) // _CHARACTERS_PER_CELL
 
     def _charged(self, rendered: JsonableValue | Text, cells: int) -> tuple[Part, int]:
         if isinstance(rendered, Text):
@@ -334,27 +399,20 @@ class _Walk:
             raise _TooLarge
         return rendered, cost
 
-    def _convert_parts(self, opened: Opened, cells: int, depth: int) -> tuple[Part, int]:
-        parts = self._selected_parts(opened, cells, depth)
+    def _convert_parts(
+        self, opened: Opened, cells: int, depth: int, path: Path, kind: str
+    ) -> tuple[Part, int]:
+        parts = self._selected_parts(opened, cells, depth, path)
         remaining = cells - 1
-        shares = self._shares(parts, opened, remaining) if self._is_selective else None
+        keys, items = self._keys_and_items(opened, parts)
+        shares = self._shares(items, remaining) if self._is_selective else None
+        paths = self._places(opened, parts, items, path)
         values: list[Part] = []
-        keys: list[str] = []
         unspent = 0
-        has_keys = opened.has_keys
-        for index, part in enumerate(parts):
+        for index, item in enumerate(items):
             share = remaining if shares is None else max(1, shares[index] + unspent)
-            key, item = part if has_keys else (None, part)
-            spent = 0
-            if has_keys:
-                if type(key) is str and len(key) <= KEY_CHARACTERS:
-                    keys.append(key if key.isascii() else clean_text(key))
-                    if not self._show_secrets and names_secret_value(key) and hides_value(key, item):
-                        item = HIDDEN
-                else:
-                    keys.append(self._key_text(key))  # no name of a secret, which is shorter
-                spent = len(keys[-1]) // _CHARACTERS_PER_CELL
-            converted, cost = self.convert(item, share, depth + 1)
+            spent = 0 if keys is None else len(keys[index]) // _CHARACTERS_PER_CELL
+            converted, cost = self.convert(item, share, depth + 1, paths.get(index, path))
             values.append(converted)
             remaining -= spent + cost
             unspent = share - spent - cost
@@ -362,13 +420,48 @@ class _Walk:
                 raise _TooLarge
             if remaining < 0:
                 break
-        if self._with_tables and not has_keys:
+        if self._with_tables and keys is None:
             table = self._find_table(opened, parts, values)
             if table is not None:
                 self.has_tables = True
                 return table, cells - remaining
-        named = list(made_distinct(keys)) if len(set(keys)) < len(keys) else keys if has_keys else None
-        return self._assembled(opened, named, values), cells - remaining
+        shown = None if keys is None else keys[: len(values)]
+        if shown is not None and not kind and len(set(shown)) < len(shown):
+            shown = list(made_distinct(shown))
+        return self._assembled(opened, shown, values, kind), cells - remaining
+
+    def _keys_and_items(self, opened: Opened, parts: list[Any]) -> tuple[list[str] | None, list[Any]]:
+        """The keys as text, and the items, secrets among them hidden."""
+        if not opened.has_keys:
+            return None, parts
+        keys: list[str] = []
+        items: list[Any] = []
+        for key, item in parts:
+            if type(key) is str and len(key) <= KEY_CHARACTERS:
+                keys.append(key if key.isascii() else clean_text(key))
+                is_hidden = not self._show_secrets and names_secret_value(key) and hides_value(key, item)
+                items.append(HIDDEN if is_hidden else item)
+            else:
+                keys.append(self._key_text(key))  # no name of a secret, which is shorter
+                items.append(item)
+        return keys, items
+
+    def _places(self, opened: Opened, parts: list[Any], items: list[Any], path: Path) -> dict[int, Path]:
+        """The places of items that have parts. Objects among them are shown here, not deeper in a sibling."""
+        paths: dict[int, Path] = {}
+        for index, item in enumerate(items):
+            cls = class_of(item)
+            if id(cls) in SCALARS:
+                continue
+            if opened.noun == "fields":
+                paths[index] = Path(path, ".", parts[index][0])
+            elif opened.has_keys:
+                paths[index] = Path(path, "[", parts[index][0])
+            else:
+                paths[index] = Path(path, "{" if opened.is_unordered else "[", index)
+            if id(cls) not in OPENERS and is_object_type(cls):
+                self._objects.claim(item, cls, paths[index])
+        return paths
 
     def _key_text(self, key: object) -> str:
         return key_text(key, is_marked=self._with_tables)
@@ -383,7 +476,7 @@ class _Walk:
             )
         return find_table(records, values, opened.length)
 
-    def _selected_parts(self, opened: Opened, cells: int, depth: int) -> list[Any]:
+    def _selected_parts(self, opened: Opened, cells: int, depth: int, path: Path) -> list[Any]:
         room = cells - 1 if depth < _MAX_DEPTH else 0
         least = opened.length * _LEAST_CELLS_OF_PAIR if opened.has_keys else opened.length
         if least > room and not self._is_selective:
@@ -391,25 +484,29 @@ class _Walk:
         parts = take(opened.items, min(opened.length, room))
         if self._is_selective and len(parts) > _LEAST_PARTS:
             # A few parts shown well are more useful than all of them shown as stumps.
-            del parts[max(_LEAST_PARTS, room // self._usual_cost(parts[0], opened, room, depth)) :]
+            del parts[max(_LEAST_PARTS, room // self._usual_cost(parts[0], opened, room, depth, path)) :]
         return sorted_where_possible(parts) if opened.is_unordered else parts
 
-    def _usual_cost(self, part: Any, opened: Opened, room: int, depth: int) -> int:
+    def _usual_cost(self, part: Any, opened: Opened, room: int, depth: int, path: Path) -> int:
         """The cells that a part takes, estimated from the first."""
         item: object = part[1] if opened.has_keys else part
         if find_scalar_text(type(item)) is not None:
             return _CELLS_PER_SCALAR
-        return _CELLS_PER_SCALAR * max(2, self.convert(item, room // _LEAST_PARTS, depth + 1)[1])
+        mark = self._objects.mark()
+        cost = self.convert(item, room // _LEAST_PARTS, depth + 1, path)[1]
+        self._objects.rewind(mark)
+        return _CELLS_PER_SCALAR * max(2, cost)
 
-    def _shares(self, parts: list[Any], opened: Opened, cells: int) -> list[int]:
+    def _shares(self, items: list[Any], cells: int) -> list[int]:
         """The cells of each part in a selective pass: as many as it needs, large ones equally many."""
-        demands = [_demand(part[1] if opened.has_keys else part, cells) for part in parts]
+        demands = [_demand(item, cells) for item in items]
         level = fair_level(demands, cells)
         return [min(demand, level) for demand in demands]
 
-    def _assembled(self, opened: Opened, keys: list[str] | None, values: list[Part]) -> Part:
-        if self._is_selective:
-            return Parts(values=values, keys=keys, length=max(opened.length, len(values)), noun=opened.noun)
+    def _assembled(self, opened: Opened, keys: list[str] | None, values: list[Part], kind: str) -> Part:
+        if self._is_selective or kind:
+            length = max(opened.length, len(values))
+            return Parts(values=values, keys=keys, length=length, noun=opened.noun, kind=kind)
         complete = cast("list[JsonableValue]", values)
         return complete if keys is None else dict(zip(keys, complete, strict=True))
 
@@ -462,8 +559,11 @@ class Layout:
         if isinstance(part, Table):
             rows = (", ".join(map(self.write, row)) for row in part.rows)
             return f"[{'; '.join((self._heading(part), *rows))}]"
+        if isinstance(part, Parts) and part.keys is not None:
+            pairs = zip(part.keys, part.values, strict=True)
+            return _enclosed(part, [_key(part, key) + self.write(value) for key, value in pairs])
         if isinstance(part, Parts):
-            return f"[{part.heading}: {', '.join(map(self.write, part.values))}]"
+            return _enclosed(part, list(map(self.write, part.values)))
         if isinstance(part, list):
             return f"[{', '.join(map(self.write, part))}]"
         if isinstance(part, dict):
@@ -477,7 +577,7 @@ class Layout:
             return at_hand if part.length == len(part.beginning) else at_hand + _MARK_CHARACTERS
         if isinstance(part, Parts):
             mark = 0 if _is_whole(part) else _MARK_CHARACTERS
-            return len(part.heading) + 4 + sum(self._child_sizes(part)) + mark
+            return len(part.heading) + len(part.kind) + 4 + sum(self._child_sizes(part)) + mark
         if isinstance(part, Table):
             return len(self._heading(part)) + 2 + sum(self._row_sizes(part)) + _MARK_CHARACTERS
         return len(encode(part))
@@ -506,14 +606,14 @@ class Layout:
             keys = parts.keys
             sizes = [self.size(value) + 2 for value in parts.values]
             if keys is not None:
-                sizes = [size + len(encode(key)) + 2 for size, key in zip(sizes, keys, strict=True)]
+                sizes = [size + len(_key(parts, key)) for size, key in zip(sizes, keys, strict=True)]
             self._sizes[id(parts)] = sizes
         return sizes
 
     def _show_parts(self, parts: Parts, room: int) -> str:
         sizes = self._child_sizes(parts)
         count = len(sizes)
-        room -= len(parts.heading)
+        room -= len(parts.heading) + len(parts.kind)
         if not _is_whole(parts) or 2 + sum(sizes) > room:
             room -= _MARK_CHARACTERS
             count = self._count_shown(parts, sizes, room)
@@ -521,10 +621,7 @@ class Layout:
         shown = [self._show_item(parts, index, min(sizes[index], level)) for index in range(count)]
         if count < parts.length:
             shown.extend(self._mark(count, parts.length, parts.noun))
-        if parts.keys is not None:
-            return f"{{{', '.join(shown)}}}"
-        heading = f"{parts.heading}: " if parts.heading else ""
-        return f"[{heading}{', '.join(shown)}]"
+        return _enclosed(parts, shown)
 
     def _count_shown(self, parts: Parts, sizes: list[int], room: int) -> int:
         is_record = parts.keys is not None and parts.length <= _MOST_FIELDS
@@ -582,8 +679,8 @@ class Layout:
     def _show_item(self, parts: Parts, index: int, room: int) -> str:
         if parts.keys is None:
             return self.show(parts.values[index], room - 2)
-        key = encode(parts.keys[index])
-        return f"{key}: {self.show(parts.values[index], room - len(key) - 4)}"
+        key = _key(parts, parts.keys[index])
+        return key + self.show(parts.values[index], room - len(key) - 2)
 
     def _mark(self, count: int, length: int, noun: Noun) -> tuple[str, ...]:
         """Return the mark after the last item shown."""
@@ -610,6 +707,25 @@ class Layout:
         if not ending:
             return f"{encode(beginning)} {mark}"
         return f"{encode(beginning)} {mark}{'' if self._style == 'detailed' else ' …'} {encode(ending)}"
+
+
+def _key(parts: Parts, key: str) -> str:
+    """The key of an item with what stands between: `"a": ` in a mapping, `a=` in the call of an object."""
+    if not parts.kind:
+        return f"{encode(key)}: "
+    if key == ARGUMENT:
+        return ""
+    return f"{key if key.isidentifier() else encode(key)}="
+
+
+def _enclosed(parts: Parts, shown: list[str]) -> str:
+    """The shown items of a container, or of an object, in their brackets."""
+    inner = ", ".join(shown)
+    if parts.kind:
+        return f"{parts.kind}({inner})"
+    if parts.keys is not None:
+        return f"{{{inner}}}"
+    return f"[{parts.heading}: {inner}]" if parts.heading else f"[{inner}]"
 
 
 def _is_whole(parts: Parts) -> bool:

@@ -23,6 +23,7 @@ from ..secret_names import HIDDEN, hides_value
 from ..types.messages import UserContent
 from .callables import CallableDescription, callable_line, describe_callable
 from .containers import is_container_type
+from .identities import ShownObjects, named
 from .multimodal import as_user_content, hoisted_leaves, inline_content
 from .objects import ObjectMembers, find_functions, find_members, method_lines, object_lines
 from .plain_text import (
@@ -109,6 +110,9 @@ def render_section(
         note_met_types(shown, names)
     renderer = EntryRenderer(entries=shown, references=references, limits=limits, show_secrets=show_secrets)
     room = SectionRoom(max_tokens, style=style, counter=counter, show_secrets=show_secrets)
+    for entry in shown:
+        if isinstance(entry.kind, ObjectMembers):
+            room.objects.add_variable(entry.name, entry.value)
     reason: Literal["tokens", "items"] | None = None
     if not all(room.add(piece) for entry in shown for piece in renderer.render(entry)):
         reason = "tokens"
@@ -308,7 +312,7 @@ class EntryRenderer:
         show_secrets: Whether to show values with secret names.
     """
 
-    __slots__ = ("_ambiguous", "_limits", "_named", "_references", "_show_secrets")
+    __slots__ = ("_ambiguous", "_first_names", "_limits", "_named", "_references", "_show_secrets")
 
     def __init__(
         self,
@@ -321,7 +325,11 @@ class EntryRenderer:
         self._limits = limits
         self._show_secrets = show_secrets
         self._references = _by_root(tuple(references))
-        described = (entry for entry in entries if entry.kind is not _PREVIEW)
+        described = [entry for entry in entries if entry.kind is not _PREVIEW]
+        self._first_names: dict[int, str] = {}
+        for entry in described:
+            if isinstance(entry.kind, ObjectMembers):
+                self._first_names.setdefault(id(entry.value), entry.name)
         counts = Counter(signature for entry in described for signature in _signatures(entry))
         self._named = frozenset(references)
         self._ambiguous = frozenset(signature for signature, count in counts.items() if count > 1)
@@ -344,6 +352,8 @@ class EntryRenderer:
             yield from inline_content(entry.name, entry.value, kind.content)
         elif isinstance(kind, CallableDescription):
             yield callable_line(entry.name, kind, is_ambiguous=kind.signature in self._ambiguous)
+        elif isinstance(kind, ObjectMembers) and not leads_below and self._is_shown_before(entry):
+            yield f"{entry.name}: object = {named(type(entry.value), self._first_names[id(entry.value)])}"
         elif isinstance(kind, ObjectMembers):
             yield from object_lines(
                 entry.name,
@@ -362,6 +372,9 @@ class EntryRenderer:
             yield self._value_line(entry.name, PLAIN_TYPES.get(id(cls)) or type_name(cls), entry.value)
         for path, leaf in hoisted.items():
             yield from inline_content(".".join((entry.name, *path)), leaf, as_user_content(leaf) or ())
+
+    def _is_shown_before(self, entry: Entry) -> bool:
+        return self._first_names[id(entry.value)] != entry.name
 
     def _value_line(self, name: str, kind: str, value: object) -> ValueLine:
         is_named = name in self._named
@@ -485,6 +498,7 @@ class SectionRoom:
         self._style: JsonRendererStyle = style
         self._counter = counter
         self._show_secrets = show_secrets
+        self.objects = ShownObjects(show_secrets=show_secrets)
         self._pieces: list[_Piece] = []
         self._charges: list[int] = []
         self._total = 0
@@ -619,6 +633,7 @@ class SectionRoom:
                 counter=self._counter,
                 show_secrets=self._show_secrets,
                 shows_ending=line.is_named,
+                objects=self.objects.of_line(line.name),
             )
             text = _line(line, preview)
             excess = self._charge(text) - room
@@ -629,9 +644,17 @@ class SectionRoom:
         return safe_text(line.start)
 
     def _whole(self, line: ValueLine, max_tokens: int) -> str | None:
-        return whole_preview(
-            line.value, max_tokens=max_tokens, style=self._style, show_secrets=self._show_secrets
+        objects = self.objects.of_line(line.name)
+        whole = whole_preview(
+            line.value,
+            max_tokens=max_tokens,
+            style=self._style,
+            show_secrets=self._show_secrets,
+            objects=objects,
         )
+        if whole is not None:
+            objects.keep()
+        return whole
 
     def _preview(self, line: ValueLine, max_tokens: int) -> str:
         return render_preview(
@@ -641,6 +664,7 @@ class SectionRoom:
             counter=self._counter,
             show_secrets=self._show_secrets,
             shows_ending=line.is_named,
+            objects=self.objects.of_line(line.name),
         )
 
     def _charge(self, piece: _Piece) -> int:

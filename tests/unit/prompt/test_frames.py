@@ -157,4 +157,4 @@ def test_libraries_that_are_not_imported_are_not_missed(
     array = np.arange(2)
     for library in ("numpy", "pandas", "polars"):
         monkeypatch.delitem(sys.modules, library)
-    assert _preview([array, types.SimpleNamespace(a=1)], counter) == '["<ndarray>", {"a": 1}]'
+    assert _preview([array, types.SimpleNamespace(a=1)], counter) == '["<ndarray>", SimpleNamespace(a=1)]'

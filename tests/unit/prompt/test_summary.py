@@ -197,7 +197,7 @@ def test_8_2_2_mixed_sequences_are_inline_content_in_their_order(counter: TokenC
 def test_8_2_2_text_only_and_invalid_sequences_stay_previews(counter: TokenCounter) -> None:
     lines = _lines({"texts": ("a", "b"), "wrong": [_PNG, 1]}, counter)
     assert lines[0] == 'texts: tuple = ["a", "b"]'
-    assert lines[1].startswith('wrong: list = [{"data": "<5 bytes')
+    assert lines[1].startswith('wrong: list = [BinaryContent(data="<5 bytes')
 
 
 def test_8_2_2_texts_of_inline_content_cannot_forge_delimiters(counter: TokenCounter) -> None:
@@ -527,9 +527,9 @@ def test_values_that_fit_are_rendered_once(counter: TokenCounter, monkeypatch: p
     visited: list[object] = []
     convert = previews._Walk.convert
 
-    def watched(walk: Any, value: object, cells: int, depth: int) -> Any:
+    def watched(walk: Any, value: object, *rest: Any) -> Any:
         visited.append(value)
-        return convert(walk, value, cells, depth)
+        return convert(walk, value, *rest)
 
     monkeypatch.setattr(previews._Walk, "convert", watched)
     entries = {f"v{index}": [index, "x" * 30, {"a": index}] for index in range(50)}

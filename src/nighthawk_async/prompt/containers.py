@@ -316,6 +316,15 @@ def open_container(value: object, cls: type, *, is_marked: bool) -> Opened | Non
     frame = find_frame(value, cls)
     if frame is not None:
         return _open_frame(frame, is_marked=is_marked)
+    return open_object(value)
+
+
+def open_object(value: object) -> Opened | None:
+    """Prepare an object that is no container for reading; None when it has no fields.
+
+    Args:
+        value: The object.
+    """
     fields = object_fields(value)
     return Opened(len(fields), iter(fields.items()), noun="fields") if fields else None
 

@@ -30,6 +30,7 @@ from .containers import (
     made_distinct,
     notation_of_type,
     open_container,
+    open_object,
     scalar_of_array,
     sorted_where_possible,
     table_heading,
@@ -333,7 +334,10 @@ class _Walk:
     A selective pass gives every part its share of the cells; the other kind stops when there are too few.
     """
 
-    __slots__ = ("_is_selective", "_objects", "_path", "_show_secrets", "_with_tables", "has_tables")
+    __slots__ = (
+        *("_is_selective", "_object_types", "_objects", "_path", "_show_secrets", "_with_tables"),
+        "has_tables",
+    )
 
     def __init__(
         self, *, is_selective: bool, with_tables: bool, show_secrets: bool, objects: LineObjects
@@ -344,10 +348,11 @@ class _Walk:
         self._show_secrets = show_secrets
         self._objects = objects
         self._path: dict[int, Path] = {}
+        self._object_types: dict[int, bool] = {}
 
     def start(self, value: object, cells: int) -> Part:
         """Convert the value itself."""
-        if is_object_type(type(value)):
+        if self._is_object_type(type(value)):
             self._objects.claim(value, type(value), self._objects.root)
         return self.convert(value, cells, 0, self._objects.root)[0]
 
@@ -361,15 +366,19 @@ class _Walk:
                 return value, cost
         cls = type(value)
         render, opener = SCALARS.get(id(cls)), OPENERS.get(id(cls))
-        if render is None and opener is None:
+        is_object = render is None and opener is None and self._is_object_type(cls)
+        if render is None and opener is None and not is_object:
             render = find_scalar_text(cls)
         if render is not None:
             return self._charged(render(value, max(_SHORTEST_TEXT, cells * _CHARACTERS_PER_CELL)), cells)
-        if opener is None and (elsewhere := self._objects.name_elsewhere(value, path)) is not None:
+        if is_object and (elsewhere := self._objects.name_elsewhere(value, path)) is not None:
             return self._name(elsewhere)
-        opened = open_container(value, cls, is_marked=self._with_tables) if opener is None else opener(value)
+        if is_object:
+            opened = open_object(value)
+        else:
+            opened = opener(value) if opener else open_container(value, cls, is_marked=self._with_tables)
         if opened is None:
-            is_item, item = scalar_of_array(value, cls)
+            is_item, item = (False, None) if is_object else scalar_of_array(value, cls)
             return self.convert(item, cells, depth, path) if is_item else (f"<{type_name(cls)}>", 1)
         if id(value) in self._path:
             return self._name(named(cls, path_text(self._path[id(value)])))
@@ -383,6 +392,13 @@ class _Walk:
             return self._convert_parts(opened, cells, depth, path, kind)
         finally:
             del self._path[id(value)]
+
+    def _is_object_type(self, cls: type) -> bool:
+        # Classes live as long as the value; looking at the bases of each item anew takes half the time.
+        known = self._object_types.get(id(cls))
+        if known is None:
+            known = self._object_types[id(cls)] = is_object_type(cls)
+        return known
 
     def _name(self, name: str) -> tuple[Part, int]:
         return KEY_MARK + name if self._with_tables else name, 1 + len(name) // _CHARACTERS_PER_CELL
@@ -459,7 +475,7 @@ class _Walk:
                 paths[index] = Path(path, "[", parts[index][0])
             else:
                 paths[index] = Path(path, "{" if opened.is_unordered else "[", index)
-            if id(cls) not in OPENERS and is_object_type(cls):
+            if id(cls) not in OPENERS and self._is_object_type(cls):
                 self._objects.claim(item, cls, paths[index])
         return paths
 

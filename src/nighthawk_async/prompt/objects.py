@@ -203,7 +203,6 @@ def object_lines(
     ambiguous_signatures: Collection[str | None],
     hoisted_fields: Collection[str],
     limits: StepContextLimits,
-    references: Collection[tuple[str, ...]] = (),
     show_secrets: bool = False,
 ) -> Iterator[str | ValueLine]:
     """Render the block of an object, line by line.
@@ -216,7 +215,6 @@ def object_lines(
         hoisted_fields: Fields that appear elsewhere in the section as inline content; they keep their slot
             here.
         limits: The limit of a field's preview.
-        references: The paths below the object that the program mentions.
         show_secrets: Whether to show values with secret names.
     """
     yield f"{name}: object = {type_name(type(value))}"
@@ -230,7 +228,6 @@ def object_lines(
                 value=HIDDEN if is_hidden else content,
                 share=FIELD_SHARE,
                 max_tokens=limits.object_field_value_max_tokens,
-                is_named=(field,) in references,
             )
     if members.omitted_fields:
         yield f"{name}.<fields>: <snipped {members.omitted_fields} public fields>"

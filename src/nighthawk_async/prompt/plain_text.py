@@ -40,7 +40,6 @@ class ValueLine(Struct, frozen=True, kw_only=True, eq=False):
         value: The value that is shown.
         share: Tokens set aside for it at first.
         max_tokens: The greatest number of tokens that it may have; None for all that the section has left.
-        is_named: Whether the program names it itself, so that the block reads all of it.
     """
 
     name: str
@@ -48,7 +47,6 @@ class ValueLine(Struct, frozen=True, kw_only=True, eq=False):
     value: object
     share: int
     max_tokens: int | None
-    is_named: bool = False
 
 
 BIG_INTEGER_MARK = "\ufdd1"
@@ -92,6 +90,8 @@ class Parts(Struct, frozen=True, kw_only=True):
         noun: The word for its items.
         heading: The heading before the first: the shape of an array.
         kind: The class of an object, which is written as its call; empty for a container.
+        gap: The number of first items among the values, where the others are its last ones; None without.
+        facts: Facts about all items: the least, the greatest, the mean.
     """
 
     values: "list[Part]"
@@ -100,6 +100,8 @@ class Parts(Struct, frozen=True, kw_only=True):
     noun: Noun
     heading: str = ""
     kind: str = ""
+    gap: int | None = None
+    facts: str = ""
 
 
 class Table(Struct, frozen=True, kw_only=True):
@@ -111,6 +113,8 @@ class Table(Struct, frozen=True, kw_only=True):
         rows: The first rows, with a value for each column.
         length: The number of rows of the whole.
         width: The number of columns of the whole.
+        gap: The number of first rows, where the others are its last ones; None without.
+        facts: Facts about all rows by their names, with a value for each column.
     """
 
     row_type: str
@@ -118,6 +122,8 @@ class Table(Struct, frozen=True, kw_only=True):
     rows: "list[list[Part]]"
     length: int
     width: int
+    gap: int | None = None
+    facts: "dict[str, list[JsonableValue]]" = {}
 
 
 Part: TypeAlias = Union[JsonableValue, Text, Parts, Table]  # noqa: UP007  (pydantic never sees it)

@@ -69,8 +69,8 @@ def last_items(value: Any, count: int) -> list[Any]:
     try:
         if (base := _base(kind, _SLICED)) is not None:
             length: int = base.__len__(value)
-            last: Iterable[Any] = base.__getitem__(value, slice(max(0, length - count), length))
-            return list(last)
+            part = slice(max(0, length - count), length)
+            return [*cast("Iterable[Any]", base.__getitem__(value, part))]
         if (base := _base(kind, _REVERSED)) is not None:
             return list(islice(base.__reversed__(value), count))[::-1]
         if has_base(kind, dict):

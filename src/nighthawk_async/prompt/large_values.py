@@ -69,17 +69,19 @@ def last_items(value: Any, count: int) -> list[Any]:
     try:
         if (base := _base(kind, _SLICED)) is not None:
             length: int = base.__len__(value)
-            part = slice(max(0, length - count), length)
-            return [*cast("Iterable[Any]", base.__getitem__(value, part))]
+            return base.__getitem__(value, slice(max(0, length - count), length))
         if (base := _base(kind, _REVERSED)) is not None:
-            return list(islice(base.__reversed__(value), count))[::-1]
+            return _backwards(base.__reversed__(value), count)
         if has_base(kind, dict):
             mapping: Any = OrderedDict if kind is OrderedDict else dict
-            backwards: Iterable[Any] = reversed(mapping.items(value))
-            return list(islice(backwards, count))[::-1]
+            return _backwards(reversed(mapping.items(value)), count)
     except RuntimeError:  # another thread changed the container
         pass
     return []
+
+
+def _backwards(items: Iterable[Any], count: int) -> list[Any]:
+    return list(islice(items, count))[::-1]
 
 
 _SLICED: tuple[Any, ...] = (list, tuple)

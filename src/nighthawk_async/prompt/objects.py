@@ -32,7 +32,7 @@ from .plain_text import (
     resolution_order,
     type_name,
 )
-from .types import TypeNames, is_library_module
+from .types import TypeNames, is_library_module, is_of_library
 
 _EXCEPTION_ARGUMENTS = BaseException.__dict__["args"]
 
@@ -149,14 +149,18 @@ class ObjectMembers(Struct, frozen=True, kw_only=True):
     """The public members of an object that are shown, in the order of their names.
 
     Args:
-        methods: Names and descriptions of the methods shown.
+        methods: Names and descriptions of the methods shown, and at last of those behind Python's syntax.
         omitted_methods: The number of further ones.
+        properties: Names and types of the properties shown, with their comments.
+        omitted_properties: The number of further ones.
         fields: Names and values of the fields shown.
         omitted_fields: The number of further ones.
     """
 
     methods: tuple[tuple[str, CallableDescription], ...]
     omitted_methods: int
+    properties: tuple[tuple[str, str], ...] = ()
+    omitted_properties: int = 0
     fields: tuple[tuple[str, object], ...]
     omitted_fields: int
 
@@ -183,13 +187,19 @@ def find_members(
         limits: The numbers of methods and fields to show.
         names: The names by which the block writes types; None for their own names.
     """
-    fields = sorted(readable_fields(value).items(), key=itemgetter(0))
-    methods = sorted(_methods(value).items(), key=itemgetter(0))
+    held = readable_fields(value)
+    fields = sorted(held.items(), key=itemgetter(0))
+    methods = [*sorted(_methods(value).items(), key=itemgetter(0)), *special_methods(type(value)).items()]
+    properties = sorted(class_properties(type(value), hidden=held).items(), key=itemgetter(0))
     return ObjectMembers(
         methods=tuple(
             (name, method.described(names)) for name, method in methods[: limits.object_max_methods]
         ),
         omitted_methods=max(0, len(methods) - limits.object_max_methods),
+        properties=tuple(
+            (name, each.described(names)) for name, each in properties[: limits.object_max_fields]
+        ),
+        omitted_properties=max(0, len(properties) - limits.object_max_fields),
         fields=tuple(fields[: limits.object_max_fields]),
         omitted_fields=max(0, len(fields) - limits.object_max_fields),
     )
@@ -219,6 +229,10 @@ def object_lines(
     """
     yield f"{name}: object = {type_name(type(value))}"
     yield from method_lines(name, members, ambiguous_signatures)
+    for each, described in members.properties:
+        yield f"{name}.{each}: {described}"
+    if members.omitted_properties:
+        yield f"{name}.<properties>: <snipped {members.omitted_properties} public properties>"
     for field, content in members.fields:
         if field not in hoisted_fields:
             is_hidden = not show_secrets and hides_value(field, content)
@@ -328,6 +342,89 @@ def class_methods(
                 if (method := _method(attribute)) is not None:
                     methods[name] = method
     return methods
+
+
+class Property(NamedTuple):
+    """An attribute that is computed when it is read; nothing here reads it."""
+
+    getter: Callable[..., object] | None
+    can_be_set: bool = False
+
+    def described(self, names: TypeNames | None) -> str:
+        """The type and a comment, as in `int  # property`."""
+        description = CallableDescription(signature=None)
+        if self.getter is not None:
+            description = describe_callable(self.getter, is_bound=True, names=names)
+        _, _, returned = (description.signature or "").partition(") -> ")
+        comment = f"property{', can be set' if self.can_be_set else ''}"
+        return f"{returned or '...'}  # {comment}{': ' if description.summary else ''}{description.summary}"
+
+
+def class_properties(
+    cls: type, *, hidden: Collection[str] = (), bases: Iterable[type] | None = None
+) -> dict[str, Property]:
+    """Find the public properties of the instances of a class by name.
+
+    Args:
+        cls: The class.
+        hidden: Names that have another meaning on an instance.
+        bases: The classes whose properties count; None for all that the program itself defines.
+    """
+    properties: dict[str, Property] = {}
+    seen = set(hidden)
+    for base in _own_bases(cls) if bases is None else bases:
+        for name, attribute in class_dictionary(base).items():
+            if name not in seen and is_public_name(name):
+                seen.add(name)
+                if (found := _property(attribute)) is not None:
+                    properties[name] = found
+    return properties
+
+
+def special_methods(cls: type, bases: Iterable[type] | None = None) -> dict[str, Method]:
+    """Find the methods behind Python's syntax that a class defines: `len(x)`, `for … in x`, `x[…]`, `x(…)`.
+
+    Args:
+        cls: The class.
+        bases: The classes whose methods count; None for all that the program itself defines.
+    """
+    methods: dict[str, Method] = {}
+    for base in _own_bases(cls) if bases is None else bases:
+        for name in _SPECIAL_METHODS:
+            attribute = class_dictionary(base).get(name)
+            if name not in methods and type(attribute) is types.FunctionType:
+                methods[name] = Method(attribute, is_bound=True)
+    return {name: methods[name] for name in _SPECIAL_METHODS if name in methods}
+
+
+_SPECIAL_METHODS = (
+    "__call__",
+    "__len__",
+    "__iter__",
+    "__aiter__",
+    "__getitem__",
+    "__setitem__",
+    "__contains__",
+)
+
+_getter_of = property.__dict__["fget"].__get__
+_setter_of = property.__dict__["fset"].__get__
+
+
+def _own_bases(cls: type) -> list[type]:
+    return [base for base in resolution_order(cls) if not is_framework_base(base) and not is_of_library(base)]
+
+
+def _property(attribute: object) -> Property | None:
+    """A class attribute as a property; None when it is none."""
+    kind = type(attribute)
+    if kind is functools.cached_property:
+        getter: object = instance_dictionary(attribute).get("func")
+        return Property(getter if callable(getter) else None)
+    if has_base(kind, property):
+        getter = _getter_of(attribute)
+        return Property(getter if callable(getter) else None, can_be_set=_setter_of(attribute) is not None)
+    return None
 
 
 def _method(attribute: object) -> Method | None:

@@ -55,7 +55,8 @@ from .plain_text import (
 from .scalars import SCALARS, find_scalar_text
 from .tokens import TokenCounter
 
-_CELLS_PER_TOKEN = 2
+_TOKENS_PER_SPARE_CELL = 4
+"""A cell has a token or more, nearly always; values that surely do not fit are left early."""
 _LEAST_CELLS = 64
 _INTEGER_BITS = 64
 """Greater integers are shown in a way of their own."""
@@ -125,7 +126,7 @@ def whole_preview(
         show_secrets: Whether to show values with secret names.
         objects: Gets the objects that are shown; None when no other value mentions them.
     """
-    cells = _CELLS_PER_TOKEN * max_tokens + _LEAST_CELLS
+    cells = max_tokens + max_tokens // _TOKENS_PER_SPARE_CELL + _LEAST_CELLS
     if type(value) is str and value.isascii() and len(value) <= cells:  # as most values are
         return finished_preview(encode(value))
     if type(value) is int and value.bit_length() < _INTEGER_BITS:

@@ -228,7 +228,7 @@ def is_of_library(named: object) -> bool:
         named: A class, a `NewType` or a type alias.
     """
     name = _module_name(named)
-    return is_standard(named) or _INSTALLED.search(_file_of(sys.modules.get(name))) is not None
+    return is_standard(named) or _is_installed(_file_of(sys.modules.get(name)))
 
 
 def is_library_module(module: types.ModuleType) -> bool:
@@ -239,7 +239,12 @@ def is_library_module(module: types.ModuleType) -> bool:
     """
     name = instance_dictionary(module).get("__name__")
     root = name.partition(".")[0] if type(name) is str else ""
-    return root in sys.stdlib_module_names or _INSTALLED.search(_file_of(module)) is not None
+    return root in sys.stdlib_module_names or _is_installed(_file_of(module))
+
+
+@lru_cache(maxsize=1_024)
+def _is_installed(file: str) -> bool:
+    return _INSTALLED.search(file) is not None
 
 
 def _file_of(module: types.ModuleType | None) -> str:

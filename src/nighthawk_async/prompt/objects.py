@@ -30,9 +30,10 @@ from .plain_text import (
     is_one_of,
     read_slot,
     resolution_order,
+    type_module,
     type_name,
 )
-from .types import TypeNames, is_library_module, is_of_library
+from .types import TypeNames, is_library_module, is_of_library, is_standard
 
 _EXCEPTION_ARGUMENTS = BaseException.__dict__["args"]
 
@@ -155,6 +156,8 @@ class ObjectMembers(Struct, frozen=True, kw_only=True):
         omitted_properties: The number of further ones.
         fields: Names and values of the fields shown.
         omitted_fields: The number of further ones.
+        call: The description of calls of the object itself; None when it cannot be called.
+        type_text: The type of the object.
     """
 
     methods: tuple[tuple[str, CallableDescription], ...]
@@ -163,6 +166,13 @@ class ObjectMembers(Struct, frozen=True, kw_only=True):
     omitted_properties: int = 0
     fields: tuple[tuple[str, object], ...]
     omitted_fields: int
+    call: CallableDescription | None = None
+    type_text: str = ""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is known of the object but its class."""
+        return not (self.methods or self.properties or self.fields or self.omitted_methods)
 
 
 def readable_fields(value: object) -> dict[str, object]:
@@ -189,7 +199,11 @@ def find_members(
     """
     held = readable_fields(value)
     fields = sorted(held.items(), key=itemgetter(0))
-    methods = [*sorted(_methods(value).items(), key=itemgetter(0)), *special_methods(type(value)).items()]
+    call = describe_callable(value, names=names) if callable(value) else None
+    special = special_methods(type(value))
+    if call is not None:
+        special.pop("__call__", None)  # the call has a line of its own
+    methods = [*sorted(_methods(value).items(), key=itemgetter(0)), *special.items()]
     properties = sorted(class_properties(type(value), hidden=held).items(), key=itemgetter(0))
     return ObjectMembers(
         methods=tuple(
@@ -202,7 +216,44 @@ def find_members(
         omitted_properties=max(0, len(properties) - limits.object_max_fields),
         fields=tuple(fields[: limits.object_max_fields]),
         omitted_fields=max(0, len(fields) - limits.object_max_fields),
+        call=call,
+        type_text=_type_text(value, names, is_opaque=bool(methods) and not fields),
     )
+
+
+def _type_text(value: object, names: TypeNames | None, *, is_opaque: bool) -> str:
+    """The name of the class; of a generator the type of its items too, of a library's object the module."""
+    cls = type(value)
+    made_by = generator_function(value, names)
+    signature = None if made_by is None else describe_callable(made_by, names=names).signature
+    _, _, returned = (signature or "").partition(") -> ")
+    if returned:
+        return returned
+    module = type_module(cls)
+    is_public = module != "builtins" and not any(part.startswith("_") for part in module.split("."))
+    return f"{module}.{type_name(cls)}" if is_opaque and is_public and is_standard(cls) else type_name(cls)
+
+
+def generator_function(value: object, names: TypeNames | None) -> types.FunctionType | None:
+    """The function whose call made a generator, where its name leads to it; None for any other value.
+
+    Args:
+        value: Any value.
+        names: The names of the block; None without.
+    """
+    generator: Any = value
+    if type(value) is types.GeneratorType:
+        code, frame = generator.gi_code, generator.gi_frame
+    elif type(value) is types.AsyncGeneratorType:
+        code, frame = generator.ag_code, generator.ag_frame
+    else:
+        return None
+    visible = None if names is None else names.looked_up(code.co_name)
+    known = None if frame is None else frame.f_globals.get(code.co_name)
+    for function in (visible, known):
+        if type(function) is types.FunctionType and function.__code__ is code:
+            return function
+    return None
 
 
 def object_lines(
@@ -214,6 +265,7 @@ def object_lines(
     hoisted_fields: Collection[str],
     limits: StepContextLimits,
     show_secrets: bool = False,
+    as_specified: bool = False,
 ) -> Iterator[str | ValueLine]:
     """Render the block of an object, line by line.
 
@@ -226,9 +278,13 @@ def object_lines(
             here.
         limits: The limit of a field's preview.
         show_secrets: Whether to show values with secret names.
+        as_specified: Whether methods without signature are named so.
     """
-    yield f"{name}: object = {type_name(type(value))}"
-    yield from method_lines(name, members, ambiguous_signatures)
+    if members.call is not None and members.call.signature is not None:
+        is_ambiguous = members.call.signature in ambiguous_signatures
+        yield callable_line(name, members.call, is_ambiguous=is_ambiguous)
+    yield f"{name}: object = {members.type_text}"
+    yield from method_lines(name, members, ambiguous_signatures, as_specified=as_specified)
     for each, described in members.properties:
         yield f"{name}.{each}: {described}"
     if members.omitted_properties:
@@ -284,7 +340,11 @@ def _is_function(value: object) -> bool:
 
 
 def method_lines(
-    name: str, members: ObjectMembers, ambiguous_signatures: Collection[str | None]
+    name: str,
+    members: ObjectMembers,
+    ambiguous_signatures: Collection[str | None],
+    *,
+    as_specified: bool = False,
 ) -> Iterator[str]:
     """Render the methods of an object, or the functions of a module, line by line.
 
@@ -292,10 +352,13 @@ def method_lines(
         name: The top-level name.
         members: The found members.
         ambiguous_signatures: Signature texts that occur more than once in the section.
+        as_specified: Whether methods without signature are named so.
     """
     for method, description in members.methods:
         is_ambiguous = description.signature in ambiguous_signatures
-        yield callable_line(f"{name}.{method}", description, is_ambiguous=is_ambiguous)
+        yield callable_line(
+            f"{name}.{method}", description, is_ambiguous=is_ambiguous, as_specified=as_specified
+        )
     if members.omitted_methods:
         yield f"{name}.<methods>: <snipped {members.omitted_methods} public methods>"
 

@@ -17,7 +17,7 @@ from msgspec import Struct
 from ..configuration import PLACEHOLDER, JsonRendererStyle, StepContextLimits
 from ..secret_names import HIDDEN, hides_value
 from ..types.messages import UserContent
-from .callables import CallableDescription, callable_line, describe_callable
+from .callables import CallableDescription, callable_line, describe_callable, is_callable_object
 from .containers import is_container_type
 from .identities import named
 from .multimodal import as_user_content, hoisted_leaves, inline_content
@@ -70,6 +70,7 @@ def render_section(
     counter: TokenCounter,
     show_secrets: bool = False,
     names: TypeNames | None = None,
+    as_specified: bool = False,
 ) -> RenderedSection:
     """Render the names and values of a section, values as complete as there is room.
 
@@ -88,6 +89,8 @@ def render_section(
         counter: Counts tokens.
         show_secrets: Whether to show values with secret names that the program does not mention.
         names: The names by which the block writes types; None for their own names.
+        as_specified: Whether callables have the notes of the specification: on equal signatures, and where
+            there is none.
 
     Source: specification 8.2.2 and 8.2.3.
     """
@@ -103,7 +106,13 @@ def render_section(
     ]
     if names is not None:
         note_met_types(shown, names)
-    renderer = EntryRenderer(entries=shown, references=references, limits=limits, show_secrets=show_secrets)
+    renderer = EntryRenderer(
+        entries=shown,
+        references=references,
+        limits=limits,
+        show_secrets=show_secrets,
+        as_specified=as_specified,
+    )
     room = SectionRoom(max_tokens, style=style, counter=counter, show_secrets=show_secrets)
     for entry in shown:
         if isinstance(entry.kind, ObjectMembers):
@@ -305,9 +314,13 @@ class EntryRenderer:
         references: Names and dotted paths that the program mentions.
         limits: Token limits of previews.
         show_secrets: Whether to show values with secret names.
+        as_specified: Whether callables have the notes of the specification.
     """
 
-    __slots__ = ("_ambiguous", "_first_names", "_limits", "_named", "_references", "_show_secrets")
+    __slots__ = (
+        *("_ambiguous", "_as_specified", "_first_names", "_limits", "_named", "_references"),
+        "_show_secrets",
+    )
 
     def __init__(
         self,
@@ -316,7 +329,9 @@ class EntryRenderer:
         references: Collection[str],
         limits: StepContextLimits,
         show_secrets: bool = False,
+        as_specified: bool = False,
     ) -> None:
+        self._as_specified = as_specified
         self._limits = limits
         self._show_secrets = show_secrets
         self._references = _by_root(tuple(references))
@@ -327,7 +342,9 @@ class EntryRenderer:
                 self._first_names.setdefault(id(entry.value), entry.name)
         counts = Counter(signature for entry in described for signature in _signatures(entry))
         self._named = frozenset(references)
-        self._ambiguous = frozenset(signature for signature, count in counts.items() if count > 1)
+        self._ambiguous = frozenset(
+            signature for signature, count in counts.items() if count > 1 and as_specified
+        )
 
     def render(self, entry: Entry) -> Iterator[UserContent | ValueLine]:
         """Render an entry as lines and inline content, in order; lines have no line break at their end.
@@ -342,11 +359,18 @@ class EntryRenderer:
             yield kind.line
         elif isinstance(kind, _Module):
             yield kind.line
-            yield from method_lines(entry.name, kind.members, self._ambiguous)
+            yield from method_lines(
+                entry.name, kind.members, self._ambiguous, as_specified=self._as_specified
+            )
         elif isinstance(kind, _Inline):
             yield from inline_content(entry.name, entry.value, kind.content)
         elif isinstance(kind, CallableDescription):
-            yield callable_line(entry.name, kind, is_ambiguous=kind.signature in self._ambiguous)
+            yield callable_line(
+                entry.name,
+                kind,
+                is_ambiguous=kind.signature in self._ambiguous,
+                as_specified=self._as_specified,
+            )
         elif isinstance(kind, ObjectMembers) and not leads_below and self._is_shown_before(entry):
             yield f"{entry.name}: object = {named(type(entry.value), self._first_names[id(entry.value)])}"
         elif isinstance(kind, ObjectMembers):
@@ -358,6 +382,7 @@ class EntryRenderer:
                 hoisted_fields={path[0] for path in hoisted if len(path) == 1},
                 limits=self._limits,
                 show_secrets=self._show_secrets,
+                as_specified=self._as_specified,
             )
         elif isinstance(kind, EnumerationDescription):
             yield self._value_line(entry.name, kind.kind, kind.member_names)
@@ -397,7 +422,8 @@ def _kind_of(name: str, value: object, limits: StepContextLimits, names: TypeNam
     if enumeration is not None:
         return enumeration
     if callable(value):
-        return describe_callable(value, names=names)
+        members = find_members(value, limits=limits, names=names) if is_callable_object(value) else None
+        return members if members and not members.is_empty else describe_callable(value, names=names)
     if find_scalar_text(cls) is not None:
         return _PREVIEW
     content = as_user_content(value)
@@ -413,7 +439,8 @@ def _signatures(entry: Entry) -> Iterator[str]:
     if isinstance(kind, CallableDescription):
         descriptions = [kind]
     elif isinstance(kind, ObjectMembers):
-        descriptions = [description for _, description in kind.methods]
+        called = () if kind.call is None else (kind.call,)
+        descriptions = [*called, *(description for _, description in kind.methods)]
     else:
         return
     yield from (description.signature for description in descriptions if description.signature is not None)

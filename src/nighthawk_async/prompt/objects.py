@@ -227,7 +227,7 @@ def _type_text(value: object, names: TypeNames | None, *, is_opaque: bool) -> st
     made_by = generator_function(value, names)
     signature = None if made_by is None else describe_callable(made_by, names=names).signature
     _, _, returned = (signature or "").partition(") -> ")
-    if returned:
+    if returned not in ("", "Any", "..."):
         return returned
     module = type_module(cls)
     is_public = module != "builtins" and not any(part.startswith("_") for part in module.split("."))

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..configuration import PLACEHOLDER, JsonRendererStyle, StepContextLimits
 from ..secret_names import HIDDEN, hides_value
@@ -25,8 +26,10 @@ from .objects import ObjectMembers, find_functions, find_members, method_lines, 
 from .plain_text import (
     VALUE_SHARE,
     ValueLine,
+    find_class_attribute,
     is_class,
     is_module,
+    type_module,
     type_name,
 )
 from .scalars import PLAIN_TYPES, EnumerationDescription, describe_enumeration, find_scalar_text, module_name
@@ -431,7 +434,18 @@ def _kind_of(name: str, value: object, limits: StepContextLimits, names: TypeNam
         return _Inline(content)
     if is_container_type(cls):
         return _PREVIEW
-    return find_members(value, limits=limits, names=names)
+    members = find_members(value, limits=limits, names=names)
+    if type_module(cls) != "builtins" or not _is_iterator(cls):
+        return members
+    # Of a generator the type of the items matters, as far as it is known; its methods are no news.
+    text = members.type_text
+    if names is not None and text == type_name(cls):
+        text = names.declared.get(name, text)
+    return replace(members, methods=(), omitted_methods=0, type_text=text)
+
+
+def _is_iterator(cls: type) -> bool:
+    return any(find_class_attribute(cls, name)[0] for name in ("__next__", "__anext__"))
 
 
 def _signatures(entry: Entry) -> Iterator[str]:

@@ -55,7 +55,10 @@ class TypeNames:
             come after them.
     """
 
-    __slots__ = ("_by_identity", "_modules", "_scopes", "_texts", "_written", "described", "mentioned", "met")
+    __slots__ = (
+        *("_by_identity", "_modules", "_scopes", "_texts", "_written"),
+        *("declared", "described", "mentioned", "met"),
+    )
 
     def __init__(self, *scopes: Mapping[str, object]) -> None:
         self._scopes = (*scopes, vars(builtins))
@@ -69,6 +72,8 @@ class TypeNames:
         """The classes of values that are shown, likewise."""
         self.described: dict[int, object] = {}
         """Those of them whose methods and fields are shown with a value."""
+        self.declared: dict[str, str] = {}
+        """The declared types of the function's parameters, by their names."""
 
     def written(self, named: object) -> str:
         """The name of a class, a `NewType` or a type alias in this block, which is noted as mentioned.
@@ -112,6 +117,7 @@ class TypeNames:
         other._scopes, other._by_identity, other._modules = self._scopes, self._by_identity, self._modules
         other._written, other._texts = self._written, self._texts
         other.mentioned, other.met, other.described = {}, self.met, self.described
+        other.declared = self.declared
         return other
 
     def looked_up(self, name: str) -> object:
@@ -522,6 +528,18 @@ def note_described(annotation: object, names: TypeNames) -> None:
             note_described(each, names)
     elif is_class(annotation) and not find_class_attribute(annotation, "__call__")[0]:
         names.described[id(annotation)] = annotation
+
+
+def note_exception(cls: type, names: TypeNames) -> None:
+    """Note an exception whose constructor a block has to know, because the program wrote it.
+
+    Args:
+        cls: The class of the exception.
+        names: Gets the notes.
+    """
+    _, start = find_class_attribute(cls, "__init__")
+    if type(start) is types.FunctionType and not is_of_library(cls):
+        note_class(cls, names)
 
 
 def note_contents(value: object, names: TypeNames, depth: int = 0) -> None:

@@ -32,6 +32,7 @@ from ..plain_text import (
     is_class,
     resolution_order,
     type_module,
+    type_name,
 )
 from ..scalars import describe_enumeration
 from ..tokens import TokenCounter
@@ -180,12 +181,21 @@ def _default_text(field: RecordField, names: TypeNames) -> str:
 def _plain_lines(cls: type, names: TypeNames) -> list[str]:
     """The stub of a class that declares no data: its constructor and its methods."""
     is_protocol = class_dictionary(cls).get("_is_protocol") is True
-    head = f"class {names.written(cls)}{_type_parameters(cls)}{'(Protocol)' if is_protocol else ''}:"
+    base = "(Protocol)" if is_protocol else _exception_base(cls)
+    head = f"class {names.written(cls)}{_type_parameters(cls)}{base}:"
     comment = _comment(summary_of(cls))
     body = [*(_attribute_lines(cls, names) if is_protocol else _start_lines(cls, names))]
     body.extend(_property_lines(cls, names, ()))
     body.extend(_method_lines(cls, names))
     return [head + comment, *body] if body else [f"{head} ...{comment}"]
+
+
+def _exception_base(cls: type) -> str:
+    """The exception of Python that a program's exception is; empty for other classes."""
+    if not has_base(cls, BaseException):
+        return ""
+    standard = next(base for base in resolution_order(cls) if type_module(base) == "builtins")
+    return f"({type_name(standard)})"
 
 
 def _start_lines(cls: type, names: TypeNames) -> Iterator[str]:

@@ -18,7 +18,7 @@ from pydantic import BaseModel, RootModel
 
 from ..configuration import StepContextLimits
 from ..secret_names import HIDDEN, hides_value
-from .callables import CallableDescription, callable_line, describe_callable
+from .callables import CallableDescription, callable_line, describe_callable, is_callable_object
 from .plain_text import (
     FIELD_SHARE,
     ValueLine,
@@ -176,15 +176,20 @@ class ObjectMembers(Struct, frozen=True, kw_only=True):
 
 
 def readable_fields(value: object) -> dict[str, object]:
-    """Collect the public fields of an object, its own and its class's, except callable ones.
+    """Collect the public fields of an object, its own and its class's, except those that are only called.
 
     Args:
         value: Any object.
     """
     own = object_fields(value)
     fields = {name: field for name, field in class_fields(type(value)).items() if name not in own}
-    fields.update((name, field) for name, field in own.items() if not callable(field))
+    fields.update((name, field) for name, field in own.items() if not callable(field) or _has_fields(field))
     return fields
+
+
+def _has_fields(field: object) -> bool:
+    """Whether something that can be called holds data as well."""
+    return is_callable_object(field) and bool(object_fields(field))
 
 
 def find_members(

@@ -260,7 +260,7 @@ def _file_of(module: types.ModuleType | None) -> str:
 
 def _is_type(value: object) -> bool:
     # Names of modules and functions are no types; aliases and `NewType` are named like classes.
-    return has_base(type(value), type) or type(value).__name__ in ("NewType", "TypeAliasType")
+    return has_base(type(value), type) or type_name(type(value)) in ("NewType", "TypeAliasType")
 
 
 def _path_to(named: object, root: str, value: object, path: list[str]) -> str:

@@ -241,11 +241,11 @@ def with_arguments_apart(error: Opened) -> Opened:
     Args:
         error: The fields.
     """
-    fields = dict(error.items)
-    arguments = fields.pop("args", ())
-    if type(arguments) is not tuple:
-        return Opened(error.length, iter({"args": arguments, **fields}.items()), noun="fields")
-    pairs = [*((ARGUMENT, each) for each in cast("tuple[object, ...]", arguments)), *fields.items()]
+    fields: dict[str, Any] = dict(error.items)
+    if type(fields.get("args")) is not tuple:
+        return Opened(error.length, iter(fields.items()), noun="fields")
+    arguments: tuple[object, ...] = fields.pop("args")
+    pairs = [*((ARGUMENT, each) for each in arguments), *fields.items()]
     return Opened(len(pairs), iter(pairs), noun="fields")
 
 

@@ -9,7 +9,7 @@ import math
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
-from typing import Any, cast
+from typing import Any
 
 from msgspec import Struct
 
@@ -42,11 +42,13 @@ class Numbers(Struct, frozen=True):
 
 
 def short_number(number: float) -> JsonableValue:
-    """A number in six significant digits, marked where that is not all of it.
+    """A number in six significant digits, marked where that is not all of it; an integer whole.
 
     Args:
-        number: A finite number or none.
+        number: A finite number.
     """
+    if type(number) is int:
+        return number
     text = f"{number:.{_DIGITS}g}"
     return number if float(text) == number else f"{KEY_MARK}{text}…"
 
@@ -153,8 +155,8 @@ def rows_of_numbers(columns: Iterable[Callable[[], Numbers | None]]) -> dict[str
     facts = [find() for find in columns]
     if not any(facts):
         return {}
-    names = {"min": "least", "max": "most", "mean": "mean"}
     return {
-        name: [None if each is None else short_number(cast("float", getattr(each, field))) for each in facts]
-        for name, field in names.items()
+        "min": [None if each is None else short_number(each.least) for each in facts],
+        "max": [None if each is None else short_number(each.most) for each in facts],
+        "mean": [None if each is None else short_number(each.mean) for each in facts],
     }

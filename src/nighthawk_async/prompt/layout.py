@@ -6,7 +6,6 @@ facts about its numbers stand beside the count.
 
 import json
 from collections.abc import Callable
-from typing import cast
 
 from msgspec.structs import replace
 
@@ -160,8 +159,8 @@ class Layout:
         for index in order:
             value = parts.values[index]
             stump = _SHORTEST_CUT_PARTS if isinstance(value, Parts | Table) else _SHORTEST_CUT_TEXT
-            if is_record and self._shows_ending:  # all keys, before more of each value
-                stump = _SHORTEST_CUT_VALUE + len(cast("list[str]", parts.keys)[index])
+            if is_record and parts.keys and self._shows_ending:  # all keys, before more of each value
+                stump = _SHORTEST_CUT_VALUE + len(parts.keys[index])
             least.append(min(sizes[index], max(stump, fair)))
         return count_that_fit(least, room)
 

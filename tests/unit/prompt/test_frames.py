@@ -167,13 +167,14 @@ def test_large_arrays_and_frames_show_both_ends_and_facts(counter: TokenCounter)
         "grid": np.ones((300, 300)),
         "polar": pl.DataFrame({"a": range(9_000), "c": ["x"] * 9_000}),
         "series": pd.Series(range(9_000)),
+        "wide": pd.DataFrame({"n": [12345678, *range(9_000)]}),
     }
     section = render_section(
         entries, section="locals", limits=StepContextLimits(), references=(), style="default", counter=counter
     )
     (text,) = section.parts
     assert isinstance(text, str)
-    array, frame, grid, polar, series = text.splitlines()
+    array, frame, grid, polar, series, wide = text.splitlines()
     assert " of 50,000 items, min 0.0, max 49999.0, mean 24999.5 …, " in array
     assert array.endswith("49999.0]")
     assert " of 9,000 rows …; " in frame
@@ -181,7 +182,8 @@ def test_large_arrays_and_frames_show_both_ends_and_facts(counter: TokenCounter)
     assert " of 300 items, min 1.0, max 1.0, mean 1.0 …, [1.0, " in grid
     assert polar.endswith('8999, "x"; min 0, null; max 8999, null; mean 4499.5, null]')
     assert ", min 0, max 8999, mean 4499.5 …, " in series
-    assert counter.count(text) <= 5 * 410
+    assert wide.endswith("8999; min 0; max 12345678; mean 5870.59…]")
+    assert counter.count(text) <= 6 * 410
 
 
 def test_wide_frames_keep_rows_of_both_ends(counter: TokenCounter) -> None:

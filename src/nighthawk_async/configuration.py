@@ -149,11 +149,11 @@ class StepContextLimits(BaseModel):
         locals_max_items: Top-level entries of the LOCALS section.
         globals_max_tokens: Tokens of the GLOBALS section.
         globals_max_items: Top-level entries of the GLOBALS section.
-        value_max_tokens: Tokens of one value's preview; None for as many as the section has room for.
+        value_max_tokens: Tokens of one value's preview. None: all of the value where its section has room,
+            otherwise about 400, and 2,000 of a text. More of a value that does not fit is shown with more.
         object_max_methods: Methods shown of one object.
         object_max_fields: Fields shown of one object.
-        object_field_value_max_tokens: Tokens of one field's preview; None for as many as the section has
-            room for.
+        object_field_value_max_tokens: The same for one field's preview.
         tool_result_max_tokens: Tokens of one tool result's preview; None for 8,000, or an eighth of the
             model's context where that is less.
         visible_names: The names that the model is shown and its code can use: `all` of Python's, or only

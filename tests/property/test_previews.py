@@ -1,6 +1,7 @@
 """Whatever the values, previews show what these hold and count the rest truly (specification 8.2.2)."""
 
 import json
+import math
 import re
 from typing import Any
 
@@ -14,7 +15,10 @@ from nighthawk_async.prompt.tokens import TokenCounter
 
 _COUNTER = TokenCounter.resolve(encoding_name="o200k_base", model_name="")
 _DECODER = json.JSONDecoder()
-_MARK = re.compile(r"(?:… |/\* )(?P<shown>[\d,]+) of (?P<all>[\d,]+) (?P<noun>\w+)(?: \*/)?")
+_MARK = re.compile(
+    r"(?:… |/\* )(?P<shown>[\d,]+) of (?P<all>[\d,]+) (?P<noun>\w+)"
+    r"(?:, min (?P<min>\S+), max (?P<max>\S+), mean (?P<mean>[^ \]]+))?(?: \*/)?"
+)
 _HEADING = re.compile(r"\[table (?P<length>[\d,]+) x (?P<width>[\d,]+) of dict: ")
 _RESORTS = ("[…]", "{…}", '"…"', "…", "")
 
@@ -43,7 +47,18 @@ class _Reader:
         elif isinstance(value, dict):
             self._check_parts("{", "}", list(value.items()), "keys")
         else:
-            assert self._literal() == value
+            self._check_number(value)
+
+    def _check_number(self, value: object) -> None:
+        shown = self._literal()
+        if self._sees("…"):
+            self._take("…")
+            assert isinstance(value, float)
+            assert shown != value
+            assert float(f"{value:.6g}") == shown
+            self.is_whole = False
+        else:
+            assert shown == value
 
     def _check_text(self, value: str) -> None:
         beginning, ending = self._literal(), ""
@@ -62,22 +77,27 @@ class _Reader:
 
     def _check_parts(self, opening: str, closing: str, parts: list[Any], noun: str) -> None:
         self._take(opening)
-        count = 0
+        index, shown = 0, len(parts)
         while not self._sees(closing):
             if self._sees("… ") or self._sees("/* "):
-                assert self._mark(noun) == (count, len(parts))
-                break
-            part = parts[count]
+                shown, length = self._mark(noun, parts)
+                assert length == len(parts)
+                index += length - shown
+                if self._sees(" …, "):
+                    self._take(" …, ")
+                elif self._sees(", "):
+                    self._take(", ")
+                continue
+            part = parts[index]
             if noun == "keys":
                 assert self._literal() == part[0]
                 self._take(": ")
                 part = part[1]
             self._check(part)
-            count += 1
+            index += 1
             if self._sees(", "):
                 self._take(", ")
-        else:
-            assert count == len(parts)
+        assert index == len(parts)
         self._take(closing)
 
     def _check_table(self, records: list[Any]) -> None:
@@ -87,20 +107,23 @@ class _Reader:
         columns = list(records[0])
         assert (_number(match["length"]), _number(match["width"])) == (len(records), len(columns))
         assert self._cells([None] * len(columns)) == columns
-        count = 0
+        row = 0
         while self._sees("; "):
             self._take("; ")
             if self._sees("… ") or self._sees("/* "):
-                assert self._mark("rows") == (count, len(records))
-                break
-            assert list(records[count]) == columns
+                shown, length = self._mark("rows")
+                assert length == len(records)
+                row += length - shown
+                if self._sees(" …"):
+                    self._take(" …")
+                continue
+            assert list(records[row]) == columns
             for index, column in enumerate(columns):
                 if index:
                     self._take(", ")
-                self._check(records[count][column])
-            count += 1
-        else:
-            assert count == len(records)
+                self._check(records[row][column])
+            row += 1
+        assert row == len(records)
         self._take("]")
 
     def _cells(self, cells: list[None]) -> list[Any]:
@@ -111,10 +134,18 @@ class _Reader:
             literals.append(self._literal())
         return literals
 
-    def _mark(self, noun: str) -> tuple[int, int]:
+    def _mark(self, noun: str, parts: list[Any] | None = None) -> tuple[int, int]:
         match = _MARK.match(self.text, self._position)
         assert match is not None
         assert match["noun"] == noun
+        if match["min"] is not None:
+            assert parts is not None
+            numbers = [part[1] if noun == "keys" else part for part in parts]
+            facts = (min(numbers), max(numbers), sum(numbers) / len(numbers))
+            for fact, text in zip(facts, (match["min"], match["max"], match["mean"]), strict=True):
+                shown = float(text.rstrip("…"))
+                assert math.isclose(shown, fact, rel_tol=1e-5)
+                assert text.endswith("…") == (shown != fact)
         self._position = match.end()
         self.is_whole = False
         return _number(match["shown"]), _number(match["all"])

@@ -1,6 +1,7 @@
 """Section 8.2, end to end: what of a step reaches the model's prompt. The rendering has tests of its own."""
 
 import logging
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -220,3 +221,61 @@ async def test_8_2_2_recursion_shows_the_names_of_the_innermost_call() -> None:
     innermost = section(str(steps.model.requests[2].messages[0].content[0]), "LOCALS")
     own = ["depth: int = 0", "descend: (depth: int) -> int  # async", 'local: str = "local 0"']
     assert innermost.splitlines() == own
+
+
+# ---- exceptions and iterators
+
+
+class StockError(Exception):
+    """Too few are left."""
+
+    def __init__(self, missing: int, item: str) -> None:
+        super().__init__(item)
+        self.missing = missing
+
+
+class QuietError(ValueError): ...
+
+
+def unnamed() -> Any:
+    yield 1
+
+
+async def test_constructors_of_exceptions_that_a_block_names_are_shown() -> None:
+    @nh.natural_function
+    async def take(count: int) -> int:
+        left = 0
+        """natural
+        Set <:left> from <count>, or raise StockError or QuietError.
+        """
+        return left
+
+    steps = ScriptedSteps(PASS)
+    async with nh.run(steps.executor):
+        await take(1)
+    prompt = steps.model.requests[0].system_prompt or ""
+    assert (
+        "class StockError(Exception):  # Too few are left.\n"
+        "    def __init__(self, missing: int, item: str) -> None: ...\n"
+    ) in prompt
+    assert "class QuietError" not in prompt
+
+
+async def test_iterator_whose_parameter_says_what_it_gives_is_shown_by_that() -> None:
+    @nh.natural_function
+    async def read(numbers: Iterator[int]) -> int:
+        first = 0
+        """natural
+        Set <:first> to the first of <numbers>.
+        """
+        return first
+
+    for numbers in (unnamed(), iter([1]), map(int, "1")):
+        steps = ScriptedSteps(PASS)
+        async with nh.run(steps.executor):
+            await read(numbers)
+        assert section(steps.user_prompt, "LOCALS").splitlines() == [
+            "first: int = 0",
+            "numbers: object = Iterator[int]",
+        ]
+        assert next(numbers) == 1

@@ -184,7 +184,7 @@ async def send(number: int) -> Parcel:
 
 
 async def test_exception_types_and_the_types_to_produce_are_visible() -> None:
-    expression = "[Size.SMALL, Parcel(Size.SMALL), LateError('x').args, ValueError('y').args]"
+    expression = "[Size.SMALL, Parcel(Size.SMALL).size, LateError('x').args, ValueError('y').args]"
     steps = named(
         evaluating(expression), evaluating("Unused"), (assigning("result", "[Size('small')]"), PASS)
     )

@@ -21,7 +21,7 @@ from ..prompt.sections import (
 )
 from ..prompt.stubs import TypeNames, TypesSection, described_type, types_section
 from ..prompt.tokens import TokenCounter
-from ..prompt.types import note_described
+from ..prompt.types import note_described, note_exception
 from ..types.messages import UserContent
 from ..types.model import OutcomeTransport
 from ..types.outcomes import OutcomeKind
@@ -363,6 +363,8 @@ class StepPrompt:
     def _sections(self) -> tuple[RenderedSection, RenderedSection]:
         _ = self.binding_types, self.return_type  # noted first, because the block produces them
         self._note_parameters()
+        for error_type in self.context.raise_error_types.values():
+            note_exception(error_type, self.names)
         return self.section("locals"), self.section("globals")
 
     def _note_parameters(self) -> None:
@@ -375,7 +377,7 @@ class StepPrompt:
                 resolved = resolve_annotation(annotation, self.context, subject=f"parameter '{name}'")
             except ExecutionError:
                 continue  # it may exist for type checkers alone
-            described_type(as_written(resolved), self.names)
+            self.names.declared[name] = described_type(as_written(resolved), self.names)
             note_described(resolved, self.names)
 
     def with_feedback(self, feedback: str) -> "StepPrompt":

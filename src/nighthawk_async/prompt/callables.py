@@ -28,6 +28,7 @@ from .plain_text import (
     is_class,
     is_one_of,
     single_line,
+    type_module,
     type_name,
 )
 from .types import TypeNames, default_text, written_type
@@ -42,6 +43,21 @@ _CALLABLES_IN_C: tuple[type, ...] = (
     types.MethodWrapperType,
     types.ClassMethodDescriptorType,
 )
+
+
+_FUNCTION_LIKE: tuple[type, ...] = (
+    *(types.FunctionType, types.MethodType, functools.partial, functools.partialmethod),
+    *(type(functools.lru_cache(lambda: None)), *_CALLABLES_IN_C),
+)
+_OWN_PACKAGE = __name__.partition(".")[0]
+
+
+def is_callable_object(value: object) -> bool:
+    """Whether a callable is an object of a class that can be called, rather than a function or around one."""
+    kind = type(value)
+    if is_class(value) or is_one_of(kind, _FUNCTION_LIKE) or "__wrapped__" in instance_dictionary(value):
+        return False
+    return type_module(kind).partition(".")[0] not in ("functools", _OWN_PACKAGE)
 
 
 def signature_text(
@@ -260,26 +276,28 @@ def describe_callable(
     return description
 
 
-def callable_line(path: str, description: CallableDescription, *, is_ambiguous: bool) -> str:
+def callable_line(
+    path: str, description: CallableDescription, *, is_ambiguous: bool = False, as_specified: bool = False
+) -> str:
     """Render the line of a callable.
 
     Args:
         path: The name, or `object.method`.
         description: The text.
-        is_ambiguous: Whether another callable of the section has the same signature text.
+        is_ambiguous: Whether to note that another callable of the section has the same signature text.
+        as_specified: Whether a callable without signature is named so, and not by its documentation.
 
     Source: specification 8.2.2, callable values.
     """
-    if description.signature is None:
+    if description.signature is None and as_specified:
         return f"{path}: <callable; signature-unavailable>"
     comments = [
         description.summary,
         description.asynchrony,
         f"disambiguation: use {path}" if is_ambiguous else "",
     ]
-    return "  # ".join([f"{path}: {description.signature}", " # ".join(filter(None, comments))]).removesuffix(
-        "  # "
-    )
+    signature = description.signature or "(...)"
+    return "  # ".join([f"{path}: {signature}", " # ".join(filter(None, comments))]).removesuffix("  # ")
 
 
 class _Descriptions:
@@ -328,7 +346,9 @@ def _is_hashed_by_identity(value: object) -> bool:
 def _describe(value: Callable[..., object], is_bound: bool, names: TypeNames) -> CallableDescription:
     signature = find_signature(value)
     if signature is None:
-        return CallableDescription(signature=None)
+        # Of a callable in Python whose signature is hidden, the documentation may be too.
+        summary = summary_of(value) if is_one_of(type(value), _DOCUMENTED_IN_C) else ""
+        return CallableDescription(signature=None, summary=summary)
     return CallableDescription(
         signature=signature_text(
             without_first_parameter(signature) if is_bound else signature, names, _namespace(value)

@@ -1,16 +1,13 @@
-"""Containers, tables and arrays of any program, prepared for reading, and the keys of mappings as text.
+"""Containers and objects of any program, prepared for reading, and the keys of mappings as text.
 
-None of their own code runs. Tables and arrays of pandas, polars and numpy are read if the program has
-imported these: only objects of exactly the libraries' own types are read, by the libraries' own methods;
-nothing is imported here. Lists of like records become tables, which name their columns once. Keys are written
-in Python's notation, so that code can name them.
+None of their own code runs. Lists of like records become tables, which name their columns once. Keys are
+written in Python's notation, so that code can name them.
 """
 
 import datetime as dt
 import gc
 import json
 import math
-import sys
 import uuid
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +21,11 @@ from typing import Any, TypeAlias, TypeVar, cast
 from zoneinfo import ZoneInfo
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from ..types.json import JsonableValue
+from .frames import Frame, Row, find_frame, is_frame_type, scalar_of_array
+from .large_values import Numbers
 from .objects import object_fields
 from .plain_text import (
     KEY_MARK,
@@ -37,7 +38,6 @@ from .plain_text import (
     class_value,
     clean_text,
     has_base,
-    instance_dictionary,
     is_class,
     is_string,
     resolution_order,
@@ -49,146 +49,10 @@ from .scalars import find_scalar_text, is_known_zone, zone_of
 KEY_CHARACTERS = 128
 """The greatest length of a key, or of a part of one."""
 
+ARGUMENT = ""
+"""The key of a positional argument in the call that stands for an object."""
+
 _Item = TypeVar("_Item")
-
-
-_MAX_COLUMNS = 64
-_LIBRARIES = ("numpy", "pandas", "polars")
-
-_module_of_type = type.__dict__["__module__"].__get__
-
-
-class Frame(Struct, frozen=True, kw_only=True):
-    """A table or an array prepared for reading.
-
-    Args:
-        length: The number of its rows or items.
-        items: Its rows or items, lazily.
-        columns: The names of the available columns, for a table.
-        width: The number of columns of the whole.
-        heading: The heading of an array: its shape and the type of its items.
-    """
-
-    length: int
-    items: Iterator[Any]
-    columns: list[object] | None = None
-    width: int = 0
-    heading: str = ""
-
-
-class _Row(Struct, frozen=True):
-    """Part of an array of several dimensions."""
-
-    array: Any
-
-
-def is_frame_type(cls: type) -> bool:
-    """Whether values of a class are tables, arrays or items of arrays."""
-    return _kind(cls) is not None
-
-
-def find_frame(value: Any, cls: type) -> Frame | None:
-    """Prepare a table or an array for reading; None when the value is neither.
-
-    Args:
-        value: Any value.
-        cls: Its type.
-    """
-    if cls is _Row:
-        return _array(value.array, heading="")
-    match _kind(cls):
-        case "numpy.ndarray":
-            shape = " x ".join(f"{length:,}" for length in value.shape)
-            return _array(value, heading=f"array {shape} of {value.dtype.name}") if value.ndim else None
-        case "pandas.DataFrame":
-            return _pandas_frame(value)
-        case "pandas.Series":
-            return _pandas_series(value)
-        case "polars.DataFrame":
-            columns = list(value.columns[:_MAX_COLUMNS])
-            rows = value[:, :_MAX_COLUMNS].iter_rows()
-            return Frame(length=value.height, items=rows, columns=columns, width=value.width)
-        case "polars.Series":
-            heading = f"series {len(value):,} of {value.dtype}"
-            return Frame(length=len(value), items=iter(value), heading=heading)
-        case _:
-            return None
-
-
-def scalar_of_array(value: Any, cls: type) -> tuple[bool, object]:
-    """Return an item of an array, or an array of no dimension, as a Python value, and whether it is one."""
-    kind = _kind(cls)
-    if kind == "numpy.generic" or (kind == "numpy.ndarray" and value.ndim == 0):
-        item = value.item()
-        return type(item) is not cls, item
-    return False, None
-
-
-def _kind(cls: type) -> str | None:
-    """Return the known type that a class is exactly, without running its code."""
-    if not _is_own(cls):
-        return None
-    name = type_name(cls)
-    for library in _LIBRARIES:
-        module = sys.modules.get(library)
-        if module is None:
-            continue
-        if name in ("DataFrame", "Series", "ndarray") and instance_dictionary(module).get(name) is cls:
-            return f"{library}.{name}"
-        if library == "numpy" and any(base is module.generic for base in cls.__mro__):
-            return "numpy.generic"
-    return None
-
-
-def _is_own(cls: type) -> bool:
-    """Whether a class claims to belong to one of these libraries."""
-    module: object = _module_of_type(cls)
-    return type(module) is str and module.partition(".")[0] in _LIBRARIES
-
-
-def _array(array: Any, heading: str) -> Frame:
-    length = len(array)
-    if array.ndim == 1:
-        items: Iterator[Any] = map(array.item, range(length))
-    else:
-        items = (_Row(array[index]) for index in range(length))
-    return Frame(length=length, items=items, heading=heading)
-
-
-def _pandas_frame(frame: Any) -> Frame | None:
-    if not _are_own((frame.index, *frame.dtypes)):
-        return None  # columns of an extension, whose code would run
-    shown = frame.iloc[:, :_MAX_COLUMNS]
-    columns = list(shown.columns)
-    has_index = not _only_counts(frame.index)
-    if has_index:
-        columns.insert(0, "index" if frame.index.name is None else frame.index.name)
-    present = _without_missing()
-    rows = (tuple(map(present, row)) for row in shown.itertuples(index=has_index, name=None))
-    return Frame(length=len(frame), items=rows, columns=columns, width=len(frame.columns) + has_index)
-
-
-def _only_counts(index: Any) -> bool:
-    is_range = type_name(class_of(index)) == "RangeIndex"
-    return is_range and index.start == 0 and index.step == 1 and index.name is None
-
-
-def _pandas_series(series: Any) -> Frame | None:
-    if not _are_own((series.dtype,)):
-        return None
-    heading = f"series {len(series):,} of {series.dtype.name}"
-    return Frame(length=len(series), items=map(_without_missing(), series), heading=heading)
-
-
-def _are_own(values: Iterable[object]) -> bool:
-    return all(_is_own(class_of(value)) for value in values)
-
-
-def _without_missing() -> Callable[[object], object]:
-    """Return a converter that turns pandas' markers of missing values, except NaN, into None."""
-    pandas = instance_dictionary(sys.modules["pandas"])
-    missing = (pandas.get("NaT"), pandas.get("NA"))
-    return lambda value: None if any(value is each for each in missing) else value
 
 
 _encode: Callable[[object], str] = json.JSONEncoder(ensure_ascii=False).encode
@@ -196,22 +60,30 @@ _encode: Callable[[object], str] = json.JSONEncoder(ensure_ascii=False).encode
 _LEAST_ROWS = 4
 
 
-def find_table(records: Sequence[object], values: list[Part], length: int) -> Table | None:
+def find_table(
+    records: Sequence[object], values: list[Part], length: int, gap: int | None = None
+) -> Table | None:
     """Make a table of a list, if its items are like records and a table is shorter.
 
     Args:
         records: The available items.
         values: The same, converted; perhaps not all of them.
         length: The number of items of the whole list.
+        gap: The number of first items, where the others are its last ones.
     """
     if len(values) < _LEAST_ROWS:
         return None
     kind = type(records[0])
-    columns = _columns(values[0])
-    if not columns or any(type(record) is not kind for record in records):
+    if any(type(record) is not kind for record in records):
+        return None
+    columns = _columns(next((value for value in values if not _is_name(value)), None))
+    if not columns or ARGUMENT in columns:
         return None
     rows: list[list[Part]] = []
     for value in values:
+        if _is_name(value):
+            rows.append([value])
+            continue
         if _columns(value) != columns:
             return None
         rows.append(_cells(value))
@@ -221,12 +93,27 @@ def find_table(records: Sequence[object], values: list[Part], length: int) -> Ta
         rows=rows,
         length=max(length, len(rows)),
         width=len(columns),
+        gap=gap,
     )
     per_row = 2 + sum(len(_encode(column)) + 2 for column in columns)
-    return table if len(table_heading(table)) < len(rows) * per_row else None
+    named = sum(map(_is_name, values))
+    return table if len(table_heading(table)) < (len(rows) - named) * per_row else None
 
 
-def frame_table(columns: list[str], values: list[Part], *, length: int, width: int) -> Table:
+def _is_name(value: Part) -> bool:
+    """Whether a record is named, because another place shows it."""
+    return type(value) is str and value.startswith(KEY_MARK)
+
+
+def frame_table(
+    columns: list[str],
+    values: list[Part],
+    *,
+    length: int,
+    width: int,
+    gap: int | None = None,
+    facts: Mapping[str, list[JsonableValue]] | None = None,
+) -> Table:
     """Make a table of the rows of a frame.
 
     Args:
@@ -234,11 +121,21 @@ def frame_table(columns: list[str], values: list[Part], *, length: int, width: i
         values: The available rows, as records. Rows with fewer available values than the first are left out.
         length: The number of rows of the whole.
         width: The number of columns of the whole.
+        gap: The number of first rows, where the others are its last ones.
+        facts: Facts about all rows by their names, with a value for each available column.
     """
     rows = [_cells(value) for value in values]
-    count = len(rows[0]) if rows else len(columns)
+    count = min(map(len, rows)) if gap is not None else len(rows[0]) if rows else len(columns)
     rows = [row[:count] for row in takewhile(lambda row: len(row) >= count, rows)]
-    return Table(row_type="", columns=columns[:count], rows=rows, length=length, width=width)
+    return Table(
+        row_type="",
+        columns=columns[:count],
+        rows=rows,
+        length=length,
+        width=width,
+        gap=gap,
+        facts={name: row[:count] for name, row in (facts or {}).items()},
+    )
 
 
 def table_heading(table: Table, mark: str = "") -> str:
@@ -270,7 +167,7 @@ def _cells(value: Part) -> list[Part]:
 
 
 class Opened(Struct, frozen=True):
-    """A container prepared for reading: its length, its items or pairs, and further facts about a frame."""
+    """A container prepared for reading: its length, its items or pairs, its end, and facts about a frame."""
 
     length: int
     items: Iterator[Any]
@@ -279,6 +176,9 @@ class Opened(Struct, frozen=True):
     columns: list[str] | None = None
     width: int = 0
     heading: str = ""
+    frame: Frame | None = None
+    last: Callable[[int], Iterable[Any]] | None = None
+    numbers: Callable[[], Numbers | None] = lambda: None
 
     @property
     def has_keys(self) -> bool:
@@ -302,17 +202,72 @@ def open_container(value: object, cls: type, *, is_marked: bool) -> Opened | Non
     frame = find_frame(value, cls)
     if frame is not None:
         return _open_frame(frame, is_marked=is_marked)
+    return open_object(value)
+
+
+def open_object(value: object) -> Opened | None:
+    """Prepare an object that is no container for reading; None when it has no fields.
+
+    Args:
+        value: The object.
+    """
     fields = object_fields(value)
     return Opened(len(fields), iter(fields.items()), noun="fields") if fields else None
 
 
+def is_object_type(cls: type) -> bool:
+    """Whether values of a class are objects with an identity: no scalars, no containers, no tuples.
+
+    Args:
+        cls: The class.
+    """
+    return not (
+        id(cls) in OPENERS
+        or find_scalar_text(cls) is not None
+        or _find_open(cls) is not None
+        or is_frame_type(cls)
+        or cls is Row
+    )
+
+
+def notation_of_type(cls: type) -> str:
+    """The name of a class before the parenthesis of its call; the name is any text."""
+    return _named(type_name(cls))
+
+
+def with_arguments_apart(error: Opened) -> Opened:
+    """The fields of an exception with its arguments in front, each without a name.
+
+    Args:
+        error: The fields.
+    """
+    fields: dict[str, Any] = dict(error.items)
+    if type(fields.get("args")) is not tuple:
+        return Opened(error.length, iter(fields.items()), noun="fields")
+    arguments: tuple[object, ...] = fields.pop("args")
+    pairs = [*((ARGUMENT, each) for each in arguments), *fields.items()]
+    return Opened(len(pairs), iter(pairs), noun="fields")
+
+
 def _open_frame(frame: Frame, *, is_marked: bool) -> Opened:
     if frame.columns is None:
-        return Opened(frame.length, frame.items, heading=frame.heading)
+        return Opened(frame.length, frame.items, heading=frame.heading, frame=frame)
     columns = list(made_distinct([key_text(column, is_marked=is_marked) for column in frame.columns]))
     keys = [ShownKey(column) if column.startswith(KEY_MARK) else column for column in columns]
-    rows = (dict(zip(keys, row, strict=True)) for row in frame.items)
-    return Opened(frame.length, rows, columns=columns, width=frame.width)
+
+    def records(rows: Iterable[Any]) -> Iterator[dict[Any, Any]]:
+        return (dict(zip(keys, row, strict=True)) for row in rows)
+
+    def last(count: int) -> Iterator[dict[Any, Any]]:
+        return records(frame.last(count))
+
+    return Opened(
+        frame.length,
+        records(frame.items),
+        columns=columns,
+        width=frame.width,
+        frame=replace(frame, last=last),
+    )
 
 
 def _find_open(cls: type) -> _Open | None:

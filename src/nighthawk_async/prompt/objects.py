@@ -18,7 +18,7 @@ from pydantic import BaseModel, RootModel
 
 from ..configuration import StepContextLimits
 from ..secret_names import HIDDEN, hides_value
-from .callables import CallableDescription, callable_line, describe_callable
+from .callables import CallableDescription, callable_line, describe_callable, is_callable_object
 from .plain_text import (
     FIELD_SHARE,
     ValueLine,
@@ -30,9 +30,10 @@ from .plain_text import (
     is_one_of,
     read_slot,
     resolution_order,
+    type_module,
     type_name,
 )
-from .types import TypeNames, is_library_module
+from .types import TypeNames, is_library_module, is_of_library, is_standard
 
 _EXCEPTION_ARGUMENTS = BaseException.__dict__["args"]
 
@@ -149,28 +150,46 @@ class ObjectMembers(Struct, frozen=True, kw_only=True):
     """The public members of an object that are shown, in the order of their names.
 
     Args:
-        methods: Names and descriptions of the methods shown.
+        methods: Names and descriptions of the methods shown, and at last of those behind Python's syntax.
         omitted_methods: The number of further ones.
+        properties: Names and types of the properties shown, with their comments.
+        omitted_properties: The number of further ones.
         fields: Names and values of the fields shown.
         omitted_fields: The number of further ones.
+        call: The description of calls of the object itself; None when it cannot be called.
+        type_text: The type of the object.
     """
 
     methods: tuple[tuple[str, CallableDescription], ...]
     omitted_methods: int
+    properties: tuple[tuple[str, str], ...] = ()
+    omitted_properties: int = 0
     fields: tuple[tuple[str, object], ...]
     omitted_fields: int
+    call: CallableDescription | None = None
+    type_text: str = ""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is known of the object but its class."""
+        return not (self.methods or self.properties or self.fields or self.omitted_methods)
 
 
 def readable_fields(value: object) -> dict[str, object]:
-    """Collect the public fields of an object, its own and its class's, except callable ones.
+    """Collect the public fields of an object, its own and its class's, except those that are only called.
 
     Args:
         value: Any object.
     """
     own = object_fields(value)
     fields = {name: field for name, field in class_fields(type(value)).items() if name not in own}
-    fields.update((name, field) for name, field in own.items() if not callable(field))
+    fields.update((name, field) for name, field in own.items() if not callable(field) or _has_fields(field))
     return fields
+
+
+def _has_fields(field: object) -> bool:
+    """Whether something that can be called holds data as well."""
+    return is_callable_object(field) and bool(object_fields(field))
 
 
 def find_members(
@@ -183,16 +202,63 @@ def find_members(
         limits: The numbers of methods and fields to show.
         names: The names by which the block writes types; None for their own names.
     """
-    fields = sorted(readable_fields(value).items(), key=itemgetter(0))
-    methods = sorted(_methods(value).items(), key=itemgetter(0))
+    held = readable_fields(value)
+    fields = sorted(held.items(), key=itemgetter(0))
+    call = describe_callable(value, names=names) if callable(value) else None
+    special = special_methods(type(value))
+    if call is not None:
+        special.pop("__call__", None)  # the call has a line of its own
+    methods = [*sorted(_methods(value).items(), key=itemgetter(0)), *special.items()]
+    properties = sorted(class_properties(type(value), hidden=held).items(), key=itemgetter(0))
     return ObjectMembers(
         methods=tuple(
             (name, method.described(names)) for name, method in methods[: limits.object_max_methods]
         ),
         omitted_methods=max(0, len(methods) - limits.object_max_methods),
+        properties=tuple(
+            (name, each.described(names)) for name, each in properties[: limits.object_max_fields]
+        ),
+        omitted_properties=max(0, len(properties) - limits.object_max_fields),
         fields=tuple(fields[: limits.object_max_fields]),
         omitted_fields=max(0, len(fields) - limits.object_max_fields),
+        call=call,
+        type_text=_type_text(value, names, is_opaque=bool(methods) and not fields),
     )
+
+
+def _type_text(value: object, names: TypeNames | None, *, is_opaque: bool) -> str:
+    """The name of the class; of a generator the type of its items too, of a library's object the module."""
+    cls = type(value)
+    made_by = generator_function(value, names)
+    signature = None if made_by is None else describe_callable(made_by, names=names).signature
+    _, _, returned = (signature or "").partition(") -> ")
+    if returned not in ("", "Any", "..."):
+        return returned
+    module = type_module(cls)
+    is_public = module != "builtins" and not any(part.startswith("_") for part in module.split("."))
+    return f"{module}.{type_name(cls)}" if is_opaque and is_public and is_standard(cls) else type_name(cls)
+
+
+def generator_function(value: object, names: TypeNames | None) -> types.FunctionType | None:
+    """The function whose call made a generator, where its name leads to it; None for any other value.
+
+    Args:
+        value: Any value.
+        names: The names of the block; None without.
+    """
+    generator: Any = value
+    if type(value) is types.GeneratorType:
+        code, frame = generator.gi_code, generator.gi_frame
+    elif type(value) is types.AsyncGeneratorType:
+        code, frame = generator.ag_code, generator.ag_frame
+    else:
+        return None
+    visible = None if names is None else names.looked_up(code.co_name)
+    known = None if frame is None else frame.f_globals.get(code.co_name)
+    for function in (visible, known):
+        if type(function) is types.FunctionType and function.__code__ is code:
+            return function
+    return None
 
 
 def object_lines(
@@ -203,8 +269,8 @@ def object_lines(
     ambiguous_signatures: Collection[str | None],
     hoisted_fields: Collection[str],
     limits: StepContextLimits,
-    references: Collection[tuple[str, ...]] = (),
     show_secrets: bool = False,
+    as_specified: bool = False,
 ) -> Iterator[str | ValueLine]:
     """Render the block of an object, line by line.
 
@@ -216,11 +282,18 @@ def object_lines(
         hoisted_fields: Fields that appear elsewhere in the section as inline content; they keep their slot
             here.
         limits: The limit of a field's preview.
-        references: The paths below the object that the program mentions.
         show_secrets: Whether to show values with secret names.
+        as_specified: Whether methods without signature are named so.
     """
-    yield f"{name}: object = {type_name(type(value))}"
-    yield from method_lines(name, members, ambiguous_signatures)
+    if members.call is not None and members.call.signature is not None:
+        is_ambiguous = members.call.signature in ambiguous_signatures
+        yield callable_line(name, members.call, is_ambiguous=is_ambiguous)
+    yield f"{name}: object = {members.type_text}"
+    yield from method_lines(name, members, ambiguous_signatures, as_specified=as_specified)
+    for each, described in members.properties:
+        yield f"{name}.{each}: {described}"
+    if members.omitted_properties:
+        yield f"{name}.<properties>: <snipped {members.omitted_properties} public properties>"
     for field, content in members.fields:
         if field not in hoisted_fields:
             is_hidden = not show_secrets and hides_value(field, content)
@@ -230,7 +303,6 @@ def object_lines(
                 value=HIDDEN if is_hidden else content,
                 share=FIELD_SHARE,
                 max_tokens=limits.object_field_value_max_tokens,
-                is_named=(field,) in references,
             )
     if members.omitted_fields:
         yield f"{name}.<fields>: <snipped {members.omitted_fields} public fields>"
@@ -273,7 +345,11 @@ def _is_function(value: object) -> bool:
 
 
 def method_lines(
-    name: str, members: ObjectMembers, ambiguous_signatures: Collection[str | None]
+    name: str,
+    members: ObjectMembers,
+    ambiguous_signatures: Collection[str | None],
+    *,
+    as_specified: bool = False,
 ) -> Iterator[str]:
     """Render the methods of an object, or the functions of a module, line by line.
 
@@ -281,10 +357,13 @@ def method_lines(
         name: The top-level name.
         members: The found members.
         ambiguous_signatures: Signature texts that occur more than once in the section.
+        as_specified: Whether methods without signature are named so.
     """
     for method, description in members.methods:
         is_ambiguous = description.signature in ambiguous_signatures
-        yield callable_line(f"{name}.{method}", description, is_ambiguous=is_ambiguous)
+        yield callable_line(
+            f"{name}.{method}", description, is_ambiguous=is_ambiguous, as_specified=as_specified
+        )
     if members.omitted_methods:
         yield f"{name}.<methods>: <snipped {members.omitted_methods} public methods>"
 
@@ -331,6 +410,89 @@ def class_methods(
                 if (method := _method(attribute)) is not None:
                     methods[name] = method
     return methods
+
+
+class Property(NamedTuple):
+    """An attribute that is computed when it is read; nothing here reads it."""
+
+    getter: Callable[..., object] | None
+    can_be_set: bool = False
+
+    def described(self, names: TypeNames | None) -> str:
+        """The type and a comment, as in `int  # property`."""
+        description = CallableDescription(signature=None)
+        if self.getter is not None:
+            description = describe_callable(self.getter, is_bound=True, names=names)
+        _, _, returned = (description.signature or "").partition(") -> ")
+        comment = f"property{', can be set' if self.can_be_set else ''}"
+        return f"{returned or '...'}  # {comment}{': ' if description.summary else ''}{description.summary}"
+
+
+def class_properties(
+    cls: type, *, hidden: Collection[str] = (), bases: Iterable[type] | None = None
+) -> dict[str, Property]:
+    """Find the public properties of the instances of a class by name.
+
+    Args:
+        cls: The class.
+        hidden: Names that have another meaning on an instance.
+        bases: The classes whose properties count; None for all that the program itself defines.
+    """
+    properties: dict[str, Property] = {}
+    seen = set(hidden)
+    for base in _own_bases(cls) if bases is None else bases:
+        for name, attribute in class_dictionary(base).items():
+            if name not in seen and is_public_name(name):
+                seen.add(name)
+                if (found := _property(attribute)) is not None:
+                    properties[name] = found
+    return properties
+
+
+def special_methods(cls: type, bases: Iterable[type] | None = None) -> dict[str, Method]:
+    """Find the methods behind Python's syntax that a class defines: `len(x)`, `for … in x`, `x[…]`, `x(…)`.
+
+    Args:
+        cls: The class.
+        bases: The classes whose methods count; None for all that the program itself defines.
+    """
+    methods: dict[str, Method] = {}
+    for base in _own_bases(cls) if bases is None else bases:
+        for name in _SPECIAL_METHODS:
+            attribute = class_dictionary(base).get(name)
+            if name not in methods and type(attribute) is types.FunctionType:
+                methods[name] = Method(attribute, is_bound=True)
+    return {name: methods[name] for name in _SPECIAL_METHODS if name in methods}
+
+
+_SPECIAL_METHODS = (
+    "__call__",
+    "__len__",
+    "__iter__",
+    "__aiter__",
+    "__getitem__",
+    "__setitem__",
+    "__contains__",
+)
+
+_getter_of = property.__dict__["fget"].__get__
+_setter_of = property.__dict__["fset"].__get__
+
+
+def _own_bases(cls: type) -> list[type]:
+    return [base for base in resolution_order(cls) if not is_framework_base(base) and not is_of_library(base)]
+
+
+def _property(attribute: object) -> Property | None:
+    """A class attribute as a property; None when it is none."""
+    kind = type(attribute)
+    if kind is functools.cached_property:
+        getter: object = instance_dictionary(attribute).get("func")
+        return Property(getter if callable(getter) else None)
+    if has_base(kind, property):
+        getter = _getter_of(attribute)
+        return Property(getter if callable(getter) else None, can_be_set=_setter_of(attribute) is not None)
+    return None
 
 
 def _method(attribute: object) -> Method | None:

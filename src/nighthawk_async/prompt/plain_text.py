@@ -40,7 +40,6 @@ class ValueLine(Struct, frozen=True, kw_only=True, eq=False):
         value: The value that is shown.
         share: Tokens set aside for it at first.
         max_tokens: The greatest number of tokens that it may have; None for all that the section has left.
-        is_named: Whether the program names it itself, so that the block reads all of it.
     """
 
     name: str
@@ -48,14 +47,14 @@ class ValueLine(Struct, frozen=True, kw_only=True, eq=False):
     value: object
     share: int
     max_tokens: int | None
-    is_named: bool = False
 
 
 BIG_INTEGER_MARK = "\ufdd1"
 """The prefix of the digits of an integer of more than 64 bits; a noncharacter, absent from ordinary text."""
 
 KEY_MARK = "\ufdd2"
-"""The prefix of a key in Python's notation, which stands without quotes; a noncharacter, too."""
+"""The prefix of a text that stands without quotes: a key in Python's notation, the name of an object, a
+number whose digits are cut. A noncharacter, too."""
 
 
 class ShownKey(str):
@@ -90,6 +89,9 @@ class Parts(Struct, frozen=True, kw_only=True):
         length: The number of items of the whole.
         noun: The word for its items.
         heading: The heading before the first: the shape of an array.
+        kind: The class of an object, which is written as its call; empty for a container.
+        gap: The number of first items among the values, where the others are its last ones; None without.
+        facts: Facts about all items: the least, the greatest, the mean.
     """
 
     values: "list[Part]"
@@ -97,6 +99,9 @@ class Parts(Struct, frozen=True, kw_only=True):
     length: int
     noun: Noun
     heading: str = ""
+    kind: str = ""
+    gap: int | None = None
+    facts: str = ""
 
 
 class Table(Struct, frozen=True, kw_only=True):
@@ -108,6 +113,8 @@ class Table(Struct, frozen=True, kw_only=True):
         rows: The first rows, with a value for each column.
         length: The number of rows of the whole.
         width: The number of columns of the whole.
+        gap: The number of first rows, where the others are its last ones; None without.
+        facts: Facts about all rows by their names, with a value for each column.
     """
 
     row_type: str
@@ -115,6 +122,8 @@ class Table(Struct, frozen=True, kw_only=True):
     rows: "list[list[Part]]"
     length: int
     width: int
+    gap: int | None = None
+    facts: "dict[str, list[JsonableValue]]" = {}
 
 
 Part: TypeAlias = Union[JsonableValue, Text, Parts, Table]  # noqa: UP007  (pydantic never sees it)

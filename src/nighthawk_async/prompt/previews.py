@@ -8,7 +8,7 @@ another), whatever the value's size, depth or shape, and none of its own code ru
 parts in a given room.
 """
 
-import json
+import math
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -24,34 +24,39 @@ from .containers import (
     Opened,
     find_table,
     frame_table,
+    is_object_type,
     key_text,
     made_distinct,
+    notation_of_type,
     open_container,
+    open_object,
     scalar_of_array,
     sorted_where_possible,
-    table_heading,
     take,
+    with_arguments_apart,
 )
+from .identities import LineObjects, Path, ShownObjects, named, path_text
+from .large_values import MOST_NUMBERS, last_items, numbers_of, short_number
+from .layout import ENDING_OF, MOST_FIELDS, Layout, encode
 from .plain_text import (
-    Noun,
+    KEY_MARK,
     Part,
     Parts,
     Table,
     Text,
+    class_of,
     clean_text,
-    count_that_fit,
     fair_level,
     finished_preview,
+    has_base,
     is_string,
     type_name,
 )
 from .scalars import SCALARS, find_scalar_text
 from .tokens import TokenCounter
 
-encode: Callable[[object], str] = json.JSONEncoder(ensure_ascii=False).encode
-"""Writes a JSON value, on one line."""
-
-_CELLS_PER_TOKEN = 2
+_TOKENS_PER_SPARE_CELL = 4
+"""A cell has a token or more, nearly always; values that surely do not fit are left early."""
 _LEAST_CELLS = 64
 _INTEGER_BITS = 64
 """Greater integers are shown in a way of their own."""
@@ -68,6 +73,7 @@ def render_preview(
     counter: TokenCounter,
     show_secrets: bool = False,
     shows_ending: bool = False,
+    objects: LineObjects | None = None,
 ) -> str:
     """Render a value as JSON on one line, within a number of tokens.
 
@@ -81,11 +87,15 @@ def render_preview(
             comments, `/* 12 of 340 items */`; `strict` only inside texts, so that the result is valid JSON.
         counter: Counts the tokens.
         show_secrets: Whether to show values with secret names, at any depth.
-        shows_ending: Whether a text that does not fit is cut in its middle rather than at its end.
+        shows_ending: Whether what does not fit is cut in its middle rather than at its end, and facts about
+            its numbers are shown: of texts in any style, of containers where there are marks.
+        objects: Gets the objects that are shown; None when no other value mentions them.
 
     Source: specification 5.2 (`json_renderer_style`), 8.2.2 and 8.3.
     """
-    whole = whole_preview(value, max_tokens=max_tokens, style=style, show_secrets=show_secrets)
+    whole = whole_preview(
+        value, max_tokens=max_tokens, style=style, show_secrets=show_secrets, objects=objects
+    )
     if whole is not None and not counter.exceeds(whole, max_tokens):
         return whole
     return cut_preview(
@@ -95,11 +105,17 @@ def render_preview(
         counter=counter,
         show_secrets=show_secrets,
         shows_ending=shows_ending,
+        objects=objects,
     )
 
 
 def whole_preview(
-    value: object, *, max_tokens: int, style: JsonRendererStyle, show_secrets: bool = False
+    value: object,
+    *,
+    max_tokens: int,
+    style: JsonRendererStyle,
+    show_secrets: bool = False,
+    objects: LineObjects | None = None,
 ) -> str | None:
     """Render all of a value; None when it surely has more tokens, or more parts than are worth visiting.
 
@@ -108,8 +124,9 @@ def whole_preview(
         max_tokens: A number of tokens. The result may have more: nothing is counted here.
         style: `strict` for JSON; with the others, like records are a table.
         show_secrets: Whether to show values with secret names.
+        objects: Gets the objects that are shown; None when no other value mentions them.
     """
-    cells = _CELLS_PER_TOKEN * max_tokens + _LEAST_CELLS
+    cells = max_tokens + max_tokens // _TOKENS_PER_SPARE_CELL + _LEAST_CELLS
     if type(value) is str and value.isascii() and len(value) <= cells:  # as most values are
         return finished_preview(encode(value))
     if type(value) is int and value.bit_length() < _INTEGER_BITS:
@@ -119,6 +136,7 @@ def whole_preview(
         cells=cells,
         with_tables=style != "strict",
         show_secrets=show_secrets,
+        objects=objects,
     )
     if whole is None:
         return None
@@ -133,6 +151,7 @@ def cut_preview(
     counter: TokenCounter,
     show_secrets: bool = False,
     shows_ending: bool = False,
+    objects: LineObjects | None = None,
 ) -> str:
     """Render a value that does not fit whole; see `render_preview` for the arguments."""
     if is_string(value):
@@ -143,8 +162,10 @@ def cut_preview(
             cells=max_tokens + _LEAST_CELLS,
             with_tables=style != "strict",
             show_secrets=show_secrets,
+            shows_ending=shows_ending and style != "strict",
+            objects=objects,
         )
-    layout = Layout(style)
+    layout = Layout(style, shows_ending=shows_ending and style != "strict")
     shown = _fitted(
         lambda room: finished_preview(layout.show(part, room)), layout.size(part), max_tokens, counter
     )
@@ -202,6 +223,7 @@ _MAX_DEPTH = 48
 _LEAST_CELLS_OF_PAIR = 2
 _CELLS_PER_SCALAR = 2
 _LEAST_PARTS = 8
+_MOST_WHOLE_NUMBERS = 64
 
 
 class BoundedValue(Struct, frozen=True, kw_only=True):
@@ -244,7 +266,12 @@ def to_bounded_value(value: object, *, cells: int, show_secrets: bool = False) -
 
 
 def whole_value(
-    value: object, *, cells: int, with_tables: bool, show_secrets: bool = False
+    value: object,
+    *,
+    cells: int,
+    with_tables: bool,
+    show_secrets: bool = False,
+    objects: LineObjects | None = None,
 ) -> WholeValue | None:
     """Convert all of a value; return None when it has more parts than there are cells.
 
@@ -254,16 +281,26 @@ def whole_value(
         with_tables: Whether the form may be shorter than JSON: like records become tables, and keys that are
             no texts stand without quotes.
         show_secrets: Whether to show values with secret names.
+        objects: Gets the objects that are shown; None when no other value mentions them.
     """
-    walk = _Walk(is_selective=False, with_tables=with_tables, show_secrets=show_secrets)
+    objects = objects or _only_line(show_secrets)
+    walk = _Walk(is_selective=False, with_tables=with_tables, show_secrets=show_secrets, objects=objects)
     try:
-        part, _ = walk.convert(value, cells, 0)
+        part = walk.start(value, cells)
     except _TooLarge:
         return None
     return WholeValue(part=part, is_json=not walk.has_tables)
 
 
-def some_parts(value: object, *, cells: int, with_tables: bool, show_secrets: bool = False) -> Part:
+def some_parts(
+    value: object,
+    *,
+    cells: int,
+    with_tables: bool,
+    show_secrets: bool = False,
+    shows_ending: bool = False,
+    objects: LineObjects | None = None,
+) -> Part:
     """Convert an even selection of the parts of a value that is too large.
 
     Args:
@@ -272,9 +309,21 @@ def some_parts(value: object, *, cells: int, with_tables: bool, show_secrets: bo
         with_tables: Whether the form may be shorter than JSON: like records become tables, and keys that are
             no texts stand without quotes.
         show_secrets: Whether to show values with secret names.
+        shows_ending: Whether the last items of containers are selected too, and facts about numbers added.
+        objects: Gets the objects that are shown; None when no other value mentions them.
     """
-    walk = _Walk(is_selective=True, with_tables=with_tables, show_secrets=show_secrets)
-    return walk.convert(value, cells, 0)[0]
+    objects = objects or _only_line(show_secrets)
+    walk = _Walk(is_selective=True, with_tables=with_tables, show_secrets=show_secrets, objects=objects)
+    walk.shows_ending = shows_ending
+    return walk.start(value, cells)
+
+
+_ROOT = "value"
+"""The name of a value that has none, as in the result of a tool."""
+
+
+def _only_line(show_secrets: bool) -> LineObjects:
+    return ShownObjects(show_secrets=show_secrets).of_line(_ROOT)
 
 
 class _TooLarge(Exception):  # noqa: N818  (not an error: it ends the attempt to convert everything)
@@ -287,16 +336,32 @@ class _Walk:
     A selective pass gives every part its share of the cells; the other kind stops when there are too few.
     """
 
-    __slots__ = ("_is_selective", "_path", "_show_secrets", "_with_tables", "has_tables")
+    __slots__ = (
+        *("_is_selective", "_numbers_left", "_object_types", "_objects", "_path", "_show_secrets"),
+        *("_shortens", "_with_tables", "has_tables", "shows_ending"),
+    )
 
-    def __init__(self, *, is_selective: bool, with_tables: bool, show_secrets: bool) -> None:
+    def __init__(
+        self, *, is_selective: bool, with_tables: bool, show_secrets: bool, objects: LineObjects
+    ) -> None:
         self.has_tables = False
+        self.shows_ending = False
+        self._numbers_left = MOST_NUMBERS
         self._is_selective = is_selective
+        self._shortens = False
         self._with_tables = with_tables
         self._show_secrets = show_secrets
-        self._path: set[int] = set()
+        self._objects = objects
+        self._path: dict[int, Path] = {}
+        self._object_types: dict[int, bool] = {}
 
-    def convert(self, value: object, cells: int, depth: int) -> tuple[Part, int]:
+    def start(self, value: object, cells: int) -> Part:
+        """Convert the value itself."""
+        if self._is_object_type(type(value)):
+            self._objects.claim(value, type(value), self._objects.root)
+        return self.convert(value, cells, 0, self._objects.root)[0]
+
+    def convert(self, value: object, cells: int, depth: int, path: Path) -> tuple[Part, int]:
         """Convert a value within a number of cells; return it and the number of cells it took."""
         if value is None or type(value) is bool or (type(value) is int and value.bit_length() < 64):
             return value, 1
@@ -304,23 +369,58 @@ class _Walk:
             cost = 1 + len(value) // _CHARACTERS_PER_CELL
             if cost <= cells:
                 return value, cost
+        if type(value) is float and self._shortens and math.isfinite(value):
+            return short_number(value), 1
         cls = type(value)
         render, opener = SCALARS.get(id(cls)), OPENERS.get(id(cls))
-        if render is None and opener is None:
+        is_object = render is None and opener is None and self._is_object_type(cls)
+        if render is None and opener is None and not is_object:
             render = find_scalar_text(cls)
         if render is not None:
             return self._charged(render(value, max(_SHORTEST_TEXT, cells * _CHARACTERS_PER_CELL)), cells)
-        opened = open_container(value, cls, is_marked=self._with_tables) if opener is None else opener(value)
+        if is_object and (elsewhere := self._objects.name_elsewhere(value, path)) is not None:
+            return self._name(elsewhere)
+        if is_object:
+            opened = open_object(value)
+        else:
+            opened = opener(value) if opener else open_container(value, cls, is_marked=self._with_tables)
         if opened is None:
-            is_item, item = scalar_of_array(value, cls)
-            return self.convert(item, cells, depth) if is_item else (f"<{type_name(cls)}>", 1)
+            is_item, item = (False, None) if is_object else scalar_of_array(value, cls)
+            return self.convert(item, cells, depth, path) if is_item else (f"<{type_name(cls)}>", 1)
         if id(value) in self._path:
-            return f"<circular: {type_name(cls)}>", 1
-        self._path.add(id(value))
+            return self._name(named(cls, path_text(self._path[id(value)])))
+        self._path[id(value)] = path
         try:
-            return self._convert_parts(opened, cells, depth)
+            kind = ""
+            if depth and self._with_tables and opened.noun == "fields":
+                kind, self.has_tables = notation_of_type(cls), True
+                if has_base(cls, BaseException):
+                    opened = with_arguments_apart(opened)
+            return self._convert_parts(self._with_end(opened, value), cells, depth, path, kind)
         finally:
-            self._path.discard(id(value))
+            del self._path[id(value)]
+
+    def _with_end(self, opened: Opened, value: object) -> Opened:
+        """The container with what a selection shows of its end."""
+        if not self.shows_ending or opened.is_unordered or opened.noun == "fields":
+            return opened
+        if opened.frame is not None:
+            return replace(opened, last=opened.frame.last, numbers=opened.frame.numbers)
+
+        def last(count: int) -> list[Any]:
+            return last_items(value, count)
+
+        return replace(opened, last=last, numbers=lambda: numbers_of(value))
+
+    def _is_object_type(self, cls: type) -> bool:
+        # Classes live as long as the value; looking at the bases of each item anew takes half the time.
+        known = self._object_types.get(id(cls))
+        if known is None:
+            known = self._object_types[id(cls)] = is_object_type(cls)
+        return known
+
+    def _name(self, name: str) -> tuple[Part, int]:
+        return KEY_MARK + name if self._with_tables else name, 1 + len(name) // _CHARACTERS_PER_CELL
 
     def _charged(self, rendered: JsonableValue | Text, cells: int) -> tuple[Part, int]:
         if isinstance(rendered, Text):
@@ -334,85 +434,170 @@ class _Walk:
             raise _TooLarge
         return rendered, cost
 
-    def _convert_parts(self, opened: Opened, cells: int, depth: int) -> tuple[Part, int]:
-        parts = self._selected_parts(opened, cells, depth)
+    def _convert_parts(
+        self, opened: Opened, cells: int, depth: int, path: Path, kind: str
+    ) -> tuple[Part, int]:
+        parts, gap = self._selected_parts(opened, cells, depth, path)
         remaining = cells - 1
-        shares = self._shares(parts, opened, remaining) if self._is_selective else None
+        keys, items = self._keys_and_items(opened, parts)
+        shares = self._shares(items, remaining) if self._is_selective else None
+        paths = self._places(opened, parts, items, path, gap)
         values: list[Part] = []
-        keys: list[str] = []
         unspent = 0
-        has_keys = opened.has_keys
-        for index, part in enumerate(parts):
+        shortens = self._shortens
+        self._shortens = self._with_tables and (self._is_selective or shortens or _is_series(opened))
+        for index, item in enumerate(items):
             share = remaining if shares is None else max(1, shares[index] + unspent)
-            key, item = part if has_keys else (None, part)
-            spent = 0
-            if has_keys:
-                if type(key) is str and len(key) <= KEY_CHARACTERS:
-                    keys.append(key if key.isascii() else clean_text(key))
-                    may_hide = names_secret_value(key) or (type(item) is str and "://" in item)
-                    if may_hide and not self._show_secrets and hides_value(key, item):
-                        item = HIDDEN
-                else:
-                    keys.append(self._key_text(key))  # no name of a secret, which is shorter
-                spent = len(keys[-1]) // _CHARACTERS_PER_CELL
-            converted, cost = self.convert(item, share, depth + 1)
+            spent = 0 if keys is None else len(keys[index]) // _CHARACTERS_PER_CELL
+            converted, cost = self.convert(item, share, depth + 1, paths.get(index, path))
             values.append(converted)
             remaining -= spent + cost
             unspent = share - spent - cost
             if remaining < 0 and not self._is_selective:
                 raise _TooLarge
-            if remaining < 0:
+            if remaining < 0 and gap is None:
                 break
-        if self._with_tables and not has_keys:
-            table = self._find_table(opened, parts, values)
+        self._shortens = shortens
+        if self._with_tables and keys is None:
+            table = self._find_table(opened, parts, values, gap)
             if table is not None:
                 self.has_tables = True
                 return table, cells - remaining
-        named = list(made_distinct(keys)) if len(set(keys)) < len(keys) else keys if has_keys else None
-        return self._assembled(opened, named, values), cells - remaining
+        shown = None if keys is None else keys[: len(values)]
+        if shown is not None and not kind and len(set(shown)) < len(shown):
+            shown = list(made_distinct(shown))
+        if self._is_selective or kind:
+            return self._parts(opened, shown, values, kind, gap), cells - remaining
+        complete = cast("list[JsonableValue]", values)
+        whole = complete if shown is None else dict(zip(shown, complete, strict=True))
+        return whole, cells - remaining
+
+    def _parts(
+        self, opened: Opened, keys: list[str] | None, values: list[Part], kind: str, gap: int | None
+    ) -> Parts:
+        return Parts(
+            values=values,
+            keys=keys,
+            length=max(opened.length, len(values)),
+            noun=opened.noun,
+            heading=opened.heading if self._with_tables else "",
+            kind=kind,
+            gap=gap,
+            facts=self._facts(opened) if len(values) < opened.length else "",
+        )
+
+    def _facts(self, opened: Opened) -> str:
+        if opened.frame is None:
+            self._numbers_left -= opened.length
+        numbers = opened.numbers() if self._numbers_left >= 0 else None
+        return "" if numbers is None else f", {numbers.text()}"
+
+    def _keys_and_items(self, opened: Opened, parts: list[Any]) -> tuple[list[str] | None, list[Any]]:
+        """The keys as text, and the items, secrets among them hidden."""
+        if not opened.has_keys:
+            return None, parts
+        keys: list[str] = []
+        items: list[Any] = []
+        for key, item in parts:
+            if type(key) is str and len(key) <= KEY_CHARACTERS:
+                keys.append(key if key.isascii() else clean_text(key))
+                may_hide = names_secret_value(key) or (type(item) is str and "://" in item)
+                is_hidden = may_hide and not self._show_secrets and hides_value(key, item)
+                items.append(HIDDEN if is_hidden else item)
+            else:
+                keys.append(self._key_text(key))  # no name of a secret, which is shorter
+                items.append(item)
+        return keys, items
+
+    def _places(
+        self, opened: Opened, parts: list[Any], items: list[Any], path: Path, gap: int | None
+    ) -> dict[int, Path]:
+        """The places of items that have parts. Objects among them are shown here, not deeper in a sibling."""
+        paths: dict[int, Path] = {}
+        left_out = 0 if gap is None else opened.length - len(parts)
+        for index, item in enumerate(items):
+            cls = class_of(item)
+            if id(cls) in SCALARS:
+                continue
+            if opened.noun == "fields":
+                paths[index] = Path(path, ".", parts[index][0])
+            elif opened.has_keys:
+                paths[index] = Path(path, "[", parts[index][0])
+            else:
+                paths[index] = Path(path, "{" if opened.is_unordered else "[", _place(index, gap, left_out))
+            if id(cls) not in OPENERS and self._is_object_type(cls):
+                self._objects.claim(item, cls, paths[index])
+        return paths
 
     def _key_text(self, key: object) -> str:
         return key_text(key, is_marked=self._with_tables)
 
-    def _find_table(self, opened: Opened, records: list[Any], values: list[Part]) -> Part | None:
+    def _find_table(
+        self, opened: Opened, records: list[Any], values: list[Part], gap: int | None
+    ) -> Part | None:
         """The items in a container with a shape."""
         if opened.columns is not None:
-            return frame_table(opened.columns, values, length=opened.length, width=opened.width)
-        if opened.heading:
-            return Parts(
-                values=values, keys=None, length=opened.length, noun=opened.noun, heading=opened.heading
+            is_cut = self.shows_ending and len(values) < opened.length and opened.frame is not None
+            return frame_table(
+                opened.columns,
+                values,
+                length=opened.length,
+                width=opened.width,
+                gap=gap,
+                facts=opened.frame.rows_of_numbers() if is_cut and opened.frame else None,
             )
-        return find_table(records, values, opened.length)
+        if opened.heading:
+            return self._parts(opened, None, values, "", gap)
+        return find_table(records, values, opened.length, gap)
 
-    def _selected_parts(self, opened: Opened, cells: int, depth: int) -> list[Any]:
+    def _selected_parts(
+        self, opened: Opened, cells: int, depth: int, path: Path
+    ) -> tuple[list[Any], int | None]:
+        """The parts to convert, and the number of first ones where the others are the last ones."""
         room = cells - 1 if depth < _MAX_DEPTH else 0
         least = opened.length * _LEAST_CELLS_OF_PAIR if opened.has_keys else opened.length
         if least > room and not self._is_selective:
             raise _TooLarge
         parts = take(opened.items, min(opened.length, room))
-        if self._is_selective and len(parts) > _LEAST_PARTS:
+        has_room_for_keys = self.shows_ending and opened.has_keys and opened.length <= MOST_FIELDS
+        if self._is_selective and len(parts) > _LEAST_PARTS and not has_room_for_keys:
             # A few parts shown well are more useful than all of them shown as stumps.
-            del parts[max(_LEAST_PARTS, room // self._usual_cost(parts[0], opened, room, depth)) :]
-        return sorted_where_possible(parts) if opened.is_unordered else parts
+            del parts[max(_LEAST_PARTS, room // self._usual_cost(parts[0], opened, room, depth, path)) :]
+        if opened.is_unordered:
+            parts = sorted_where_possible(parts)
+        ending = min(len(parts) // ENDING_OF, opened.length - len(parts))
+        if ending <= 0 or opened.last is None:
+            return parts, None
+        last = take(opened.last(ending), ending)
+        gap = len(parts) - len(last)
+        return [*parts[:gap], *last], gap if last else None
 
-    def _usual_cost(self, part: Any, opened: Opened, room: int, depth: int) -> int:
+    def _usual_cost(self, part: Any, opened: Opened, room: int, depth: int, path: Path) -> int:
         """The cells that a part takes, estimated from the first."""
         item: object = part[1] if opened.has_keys else part
+        if is_string(item):
+            return max(_CELLS_PER_SCALAR, _demand(item, room // _LEAST_PARTS))
         if find_scalar_text(type(item)) is not None:
             return _CELLS_PER_SCALAR
-        return _CELLS_PER_SCALAR * max(2, self.convert(item, room // _LEAST_PARTS, depth + 1)[1])
+        mark = self._objects.mark()
+        cost = self.convert(item, room // _LEAST_PARTS, depth + 1, path)[1]
+        self._objects.rewind(mark)
+        return _CELLS_PER_SCALAR * max(2, cost)
 
-    def _shares(self, parts: list[Any], opened: Opened, cells: int) -> list[int]:
+    def _shares(self, items: list[Any], cells: int) -> list[int]:
         """The cells of each part in a selective pass: as many as it needs, large ones equally many."""
-        demands = [_demand(part[1] if opened.has_keys else part, cells) for part in parts]
+        demands = [_demand(item, cells) for item in items]
         level = fair_level(demands, cells)
         return [min(demand, level) for demand in demands]
 
-    def _assembled(self, opened: Opened, keys: list[str] | None, values: list[Part]) -> Part:
-        if self._is_selective:
-            return Parts(values=values, keys=keys, length=max(opened.length, len(values)), noun=opened.noun)
-        complete = cast("list[JsonableValue]", values)
-        return complete if keys is None else dict(zip(keys, complete, strict=True))
+
+def _place(index: int, gap: int | None, left_out: int) -> int:
+    return index if gap is None or index < gap else index + left_out
+
+
+def _is_series(opened: Opened) -> bool:
+    """Whether a container holds so many items that nobody needs all digits of each."""
+    return opened.noun == "items" and opened.length > _MOST_WHOLE_NUMBERS
 
 
 def _demand(value: object, cells: int) -> int:
@@ -430,207 +615,3 @@ def _as_json(part: Part) -> JsonableValue:
         return cast("JsonableValue", part)  # a table was not requested
     values = [_as_json(value) for value in part.values]
     return values if part.keys is None else dict(zip(part.keys, values, strict=True))
-
-
-_MARK_CHARACTERS = 28
-_SHORTEST_CUT_TEXT = 64
-_SHORTEST_CUT_PARTS = 160
-_LEAST_ITEMS = 12
-_LEAST_FIELDS = 48
-_MOST_FIELDS = 64
-
-
-class Layout:
-    """Lays out one value in a given room.
-
-    Args:
-        style: The style of marks for omitted parts.
-    """
-
-    __slots__ = ("_narrow_tables", "_sizes", "_style")
-
-    def __init__(self, style: JsonRendererStyle) -> None:
-        self._style = style
-        self._sizes: dict[int, list[int]] = {}
-        self._narrow_tables: dict[tuple[int, int], Table] = {}
-
-    def write(self, part: Part) -> str:
-        """Write all of a part.
-
-        Args:
-            part: The part that `whole_value` gave.
-        """
-        if isinstance(part, Table):
-            rows = (", ".join(map(self.write, row)) for row in part.rows)
-            return f"[{'; '.join((self._heading(part), *rows))}]"
-        if isinstance(part, Parts):
-            return f"[{part.heading}: {', '.join(map(self.write, part.values))}]"
-        if isinstance(part, list):
-            return f"[{', '.join(map(self.write, part))}]"
-        if isinstance(part, dict):
-            return f"{{{', '.join(f'{encode(key)}: {self.write(value)}' for key, value in part.items())}}}"
-        return encode(part)
-
-    def size(self, part: Part) -> int:
-        """The number of characters that all available parts of a part take."""
-        if isinstance(part, Text):
-            at_hand = len(encode(part.beginning)) + len(part.ending)
-            return at_hand if part.length == len(part.beginning) else at_hand + _MARK_CHARACTERS
-        if isinstance(part, Parts):
-            mark = 0 if _is_whole(part) else _MARK_CHARACTERS
-            return len(part.heading) + 4 + sum(self._child_sizes(part)) + mark
-        if isinstance(part, Table):
-            return len(self._heading(part)) + 2 + sum(self._row_sizes(part)) + _MARK_CHARACTERS
-        return len(encode(part))
-
-    def show(self, part: Part, room: int) -> str:
-        """Write a part in about the given number of characters; a few more if it cannot be written in fewer.
-
-        Args:
-            part: The part.
-            room: The number of characters.
-        """
-        if isinstance(part, Text):
-            return self._show_text(part, room)
-        if isinstance(part, Parts):
-            return self._show_parts(part, room)
-        if isinstance(part, Table):
-            return self._show_table(part, room)
-        if type(part) is str and len(part) > _SHORTEST_CUT_TEXT:
-            return self._show_text(Text(beginning=part, length=len(part)), room)
-        return encode(part)
-
-    def _child_sizes(self, parts: Parts) -> list[int]:
-        """The characters of each item with its key and the comma after it."""
-        sizes = self._sizes.get(id(parts))
-        if sizes is None:
-            keys = parts.keys
-            sizes = [self.size(value) + 2 for value in parts.values]
-            if keys is not None:
-                sizes = [size + len(encode(key)) + 2 for size, key in zip(sizes, keys, strict=True)]
-            self._sizes[id(parts)] = sizes
-        return sizes
-
-    def _show_parts(self, parts: Parts, room: int) -> str:
-        sizes = self._child_sizes(parts)
-        count = len(sizes)
-        room -= len(parts.heading)
-        if not _is_whole(parts) or 2 + sum(sizes) > room:
-            room -= _MARK_CHARACTERS
-            count = self._count_shown(parts, sizes, room)
-        level = fair_level(sizes[:count], room - 2)
-        shown = [self._show_item(parts, index, min(sizes[index], level)) for index in range(count)]
-        if count < parts.length:
-            shown.extend(self._mark(count, parts.length, parts.noun))
-        if parts.keys is not None:
-            return f"{{{', '.join(shown)}}}"
-        heading = f"{parts.heading}: " if parts.heading else ""
-        return f"[{heading}{', '.join(shown)}]"
-
-    def _count_shown(self, parts: Parts, sizes: list[int], room: int) -> int:
-        is_record = parts.keys is not None and parts.length <= _MOST_FIELDS
-        fair = room // (_LEAST_FIELDS if is_record else _LEAST_ITEMS)
-        stumps = [
-            _SHORTEST_CUT_PARTS if isinstance(value, Parts | Table) else _SHORTEST_CUT_TEXT
-            for value in parts.values
-        ]
-        return count_that_fit(
-            [min(size, max(stump, fair)) for size, stump in zip(sizes, stumps, strict=True)], room
-        )
-
-    def _row_sizes(self, table: Table) -> list[int]:
-        sizes = self._sizes.get(id(table))
-        if sizes is None:
-            sizes = self._sizes[id(table)] = [sum(self.size(cell) + 2 for cell in row) for row in table.rows]
-        return sizes
-
-    def _narrowed(self, table: Table, room: int) -> Table:
-        """The table with as many of its columns as have room, so that there is room for rows too."""
-        sizes = [len(encode(column)) + 2 for column in table.columns]
-        count = max(1, count_that_fit(sizes, room // 2 - _MARK_CHARACTERS))
-        if count == len(sizes):
-            return table
-        key = (id(table), count)
-        if key not in self._narrow_tables:
-            rows = [row[:count] for row in table.rows]
-            self._narrow_tables[key] = replace(table, columns=table.columns[:count], rows=rows)
-        return self._narrow_tables[key]
-
-    def _show_table(self, table: Table, room: int) -> str:
-        table = self._narrowed(table, room)
-        sizes, heading = self._row_sizes(table), self._heading(table)
-        room -= len(heading) + 2
-        count = len(sizes)
-        if count < table.length or sum(sizes) > room:
-            room -= _MARK_CHARACTERS
-            least = max(_SHORTEST_CUT_PARTS, room // _LEAST_ITEMS)
-            count = count_that_fit([min(size, least) for size in sizes], room)
-        level = fair_level(sizes[:count], room)
-        shown = [self._show_row(table.rows[index], min(sizes[index], level)) for index in range(count)]
-        if count < table.length:
-            shown.extend(self._mark(count, table.length, "rows"))
-        return f"[{'; '.join((heading, *shown))}]"
-
-    def _heading(self, table: Table) -> str:
-        count = len(table.columns)
-        return table_heading(table, *self._mark(count, table.width, "columns") if count < table.width else ())
-
-    def _show_row(self, row: list[Part], room: int) -> str:
-        sizes = [self.size(cell) + 2 for cell in row]
-        level = fair_level(sizes, room)
-        return ", ".join(self.show(cell, min(size, level) - 2) for cell, size in zip(row, sizes, strict=True))
-
-    def _show_item(self, parts: Parts, index: int, room: int) -> str:
-        if parts.keys is None:
-            return self.show(parts.values[index], room - 2)
-        key = encode(parts.keys[index])
-        return f"{key}: {self.show(parts.values[index], room - len(key) - 4)}"
-
-    def _mark(self, count: int, length: int, noun: Noun) -> tuple[str, ...]:
-        """Return the mark after the last item shown."""
-        if self._style == "strict":
-            return ()
-        return (
-            (f"/* {_counts(count, length)} {noun} */",)
-            if self._style == "detailed"
-            else (f"… {_counts(count, length)} {noun}",)
-        )
-
-    def _show_text(self, text: Text, room: int) -> str:
-        literal = encode(text.beginning)
-        if text.length == len(text.beginning) and len(literal) <= max(room, _SHORTEST_CUT_TEXT):
-            return literal
-        mark = f"{_counts(text.length, text.length)} characters"
-        room = max(0, room - len(mark) - 4)
-        ending = _last_characters(text.ending, room // 2) if text.ending else ""
-        beginning = _first_characters(text.beginning, room - len(ending))
-        counts = f"{_counts(len(beginning) + len(ending), text.length)} characters"
-        if self._style == "strict":
-            return encode(f"{beginning}… ({counts}){' …' if ending else ''}{ending}")
-        mark = f"/* {counts} */" if self._style == "detailed" else f"… {counts}"
-        if not ending:
-            return f"{encode(beginning)} {mark}"
-        return f"{encode(beginning)} {mark}{'' if self._style == 'detailed' else ' …'} {encode(ending)}"
-
-
-def _is_whole(parts: Parts) -> bool:
-    return len(parts.values) == parts.length
-
-
-def _counts(shown: int, length: int) -> str:
-    return f"{shown:,} of {length:,}"
-
-
-def _first_characters(text: str, room: int) -> str:
-    """The longest beginning, nearly, whose literal has no more characters inside its quotes."""
-    shown = text[:room]
-    while shown and (excess := len(encode(shown)) - 2 - room) > 0:
-        shown = shown[: -max(1, excess // 2)]
-    return shown
-
-
-def _last_characters(text: str, room: int) -> str:
-    shown = text[max(0, len(text) - room) :]
-    while shown and (excess := len(encode(shown)) - 2 - room) > 0:
-        shown = shown[max(1, excess // 2) :]
-    return shown

@@ -78,6 +78,7 @@ ScalarText: TypeAlias = Callable[[Any, int], JsonableValue | Text]
 
 _INTEGER_BITS_SHOWN = 512
 _BYTES_SHOWN = 32
+_LAST_BYTES_SHOWN = 16
 _NAME_CHARACTERS = 120
 
 
@@ -125,15 +126,18 @@ def _real(value: float, characters: int) -> JsonableValue:
 
 
 def _bytes(value: bytes, characters: int) -> str:
-    return _octets(bytes.__len__(value), bytes.__getitem__(value, slice(0, _BYTES_SHOWN)))
+    return _octets(bytes.__len__(value), lambda part: bytes.__getitem__(value, part))
 
 
 def _bytearray(value: bytearray, characters: int) -> str:
-    return _octets(bytearray.__len__(value), bytes(bytearray.__getitem__(value, slice(0, _BYTES_SHOWN))))
+    return _octets(bytearray.__len__(value), lambda part: bytes(bytearray.__getitem__(value, part)))
 
 
-def _octets(length: int, prefix: bytes) -> str:
-    return f"<{length} bytes: {prefix!r}{'…' if length > len(prefix) else ''}>"
+def _octets(length: int, read: Callable[[slice], bytes]) -> str:
+    shown = repr(read(slice(0, _BYTES_SHOWN)))
+    if length > 2 * _BYTES_SHOWN:
+        return f"<{length} bytes: {shown} … {read(slice(length - _LAST_BYTES_SHOWN, length))!r}>"
+    return f"<{length} bytes: {shown}{'…' if length > _BYTES_SHOWN else ''}>"
 
 
 def _enum_member(value: Enum, characters: int) -> str:

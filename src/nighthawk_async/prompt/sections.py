@@ -3,10 +3,6 @@
 A section has its entries, as complete as its budget of tokens allows; the classes of the values that it shows
 are noted, for the section of types. In a template each known placeholder is replaced in one pass; inserted
 text is never scanned again.
-
-`SectionRoom` is the budget of a section. First every value gets its small share, so that as many names as
-possible stay visible; the rest then goes to the values that did not fit into theirs. Charges are bytes, which
-are never fewer than tokens, until these no longer fit; only then is anything tokenized.
 """
 
 import logging
@@ -17,25 +13,28 @@ from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..configuration import PLACEHOLDER, JsonRendererStyle, StepContextLimits
 from ..secret_names import HIDDEN, hides_value
 from ..types.messages import UserContent
-from .callables import CallableDescription, callable_line, describe_callable
+from .callables import CallableDescription, callable_line, describe_callable, is_callable_object
 from .containers import is_container_type
+from .identities import named
 from .multimodal import as_user_content, hoisted_leaves, inline_content
 from .objects import ObjectMembers, find_functions, find_members, method_lines, object_lines
 from .plain_text import (
-    MULTIMODAL_ITEM_TOKENS,
     VALUE_SHARE,
     ValueLine,
+    find_class_attribute,
     is_class,
     is_module,
-    safe_text,
+    type_module,
     type_name,
 )
-from .previews import cut_preview, render_preview, whole_preview
 from .scalars import PLAIN_TYPES, EnumerationDescription, describe_enumeration, find_scalar_text, module_name
+from .section_room import SNIPPED as SNIPPED
+from .section_room import SectionRoom
 from .tokens import TokenCounter
 from .types import (
     TypeNames,
@@ -74,6 +73,7 @@ def render_section(
     counter: TokenCounter,
     show_secrets: bool = False,
     names: TypeNames | None = None,
+    as_specified: bool = False,
 ) -> RenderedSection:
     """Render the names and values of a section, values as complete as there is room.
 
@@ -92,6 +92,8 @@ def render_section(
         counter: Counts tokens.
         show_secrets: Whether to show values with secret names that the program does not mention.
         names: The names by which the block writes types; None for their own names.
+        as_specified: Whether callables have the notes of the specification: on equal signatures, and where
+            there is none.
 
     Source: specification 8.2.2 and 8.2.3.
     """
@@ -107,8 +109,17 @@ def render_section(
     ]
     if names is not None:
         note_met_types(shown, names)
-    renderer = EntryRenderer(entries=shown, references=references, limits=limits, show_secrets=show_secrets)
+    renderer = EntryRenderer(
+        entries=shown,
+        references=references,
+        limits=limits,
+        show_secrets=show_secrets,
+        as_specified=as_specified,
+    )
     room = SectionRoom(max_tokens, style=style, counter=counter, show_secrets=show_secrets)
+    for entry in shown:
+        if isinstance(entry.kind, ObjectMembers):
+            room.objects.add_variable(entry.name, entry.value)
     reason: Literal["tokens", "items"] | None = None
     if not all(room.add(piece) for entry in shown for piece in renderer.render(entry)):
         reason = "tokens"
@@ -306,9 +317,13 @@ class EntryRenderer:
         references: Names and dotted paths that the program mentions.
         limits: Token limits of previews.
         show_secrets: Whether to show values with secret names.
+        as_specified: Whether callables have the notes of the specification.
     """
 
-    __slots__ = ("_ambiguous", "_limits", "_named", "_references", "_show_secrets")
+    __slots__ = (
+        *("_ambiguous", "_as_specified", "_first_names", "_limits", "_named", "_references"),
+        "_show_secrets",
+    )
 
     def __init__(
         self,
@@ -317,14 +332,22 @@ class EntryRenderer:
         references: Collection[str],
         limits: StepContextLimits,
         show_secrets: bool = False,
+        as_specified: bool = False,
     ) -> None:
+        self._as_specified = as_specified
         self._limits = limits
         self._show_secrets = show_secrets
         self._references = _by_root(tuple(references))
-        described = (entry for entry in entries if entry.kind is not _PREVIEW)
+        described = [entry for entry in entries if entry.kind is not _PREVIEW]
+        self._first_names: dict[int, str] = {}
+        for entry in described:
+            if isinstance(entry.kind, ObjectMembers):
+                self._first_names.setdefault(id(entry.value), entry.name)
         counts = Counter(signature for entry in described for signature in _signatures(entry))
         self._named = frozenset(references)
-        self._ambiguous = frozenset(signature for signature, count in counts.items() if count > 1)
+        self._ambiguous = frozenset(
+            signature for signature, count in counts.items() if count > 1 and as_specified
+        )
 
     def render(self, entry: Entry) -> Iterator[UserContent | ValueLine]:
         """Render an entry as lines and inline content, in order; lines have no line break at their end.
@@ -339,11 +362,20 @@ class EntryRenderer:
             yield kind.line
         elif isinstance(kind, _Module):
             yield kind.line
-            yield from method_lines(entry.name, kind.members, self._ambiguous)
+            yield from method_lines(
+                entry.name, kind.members, self._ambiguous, as_specified=self._as_specified
+            )
         elif isinstance(kind, _Inline):
             yield from inline_content(entry.name, entry.value, kind.content)
         elif isinstance(kind, CallableDescription):
-            yield callable_line(entry.name, kind, is_ambiguous=kind.signature in self._ambiguous)
+            yield callable_line(
+                entry.name,
+                kind,
+                is_ambiguous=kind.signature in self._ambiguous,
+                as_specified=self._as_specified,
+            )
+        elif isinstance(kind, ObjectMembers) and not leads_below and self._is_shown_before(entry):
+            yield f"{entry.name}: object = {named(type(entry.value), self._first_names[id(entry.value)])}"
         elif isinstance(kind, ObjectMembers):
             yield from object_lines(
                 entry.name,
@@ -351,9 +383,9 @@ class EntryRenderer:
                 kind,
                 ambiguous_signatures=self._ambiguous,
                 hoisted_fields={path[0] for path in hoisted if len(path) == 1},
-                references=self._references.get(entry.name, ()),
                 limits=self._limits,
                 show_secrets=self._show_secrets,
+                as_specified=self._as_specified,
             )
         elif isinstance(kind, EnumerationDescription):
             yield self._value_line(entry.name, kind.kind, kind.member_names)
@@ -362,6 +394,9 @@ class EntryRenderer:
             yield self._value_line(entry.name, PLAIN_TYPES.get(id(cls)) or type_name(cls), entry.value)
         for path, leaf in hoisted.items():
             yield from inline_content(".".join((entry.name, *path)), leaf, as_user_content(leaf) or ())
+
+    def _is_shown_before(self, entry: Entry) -> bool:
+        return self._first_names[id(entry.value)] != entry.name
 
     def _value_line(self, name: str, kind: str, value: object) -> ValueLine:
         is_named = name in self._named
@@ -372,7 +407,6 @@ class EntryRenderer:
             value=HIDDEN if is_hidden else value,
             share=VALUE_SHARE,
             max_tokens=self._limits.value_max_tokens,
-            is_named=is_named,
         )
 
 
@@ -391,7 +425,8 @@ def _kind_of(name: str, value: object, limits: StepContextLimits, names: TypeNam
     if enumeration is not None:
         return enumeration
     if callable(value):
-        return describe_callable(value, names=names)
+        members = find_members(value, limits=limits, names=names) if is_callable_object(value) else None
+        return members if members and not members.is_empty else describe_callable(value, names=names)
     if find_scalar_text(cls) is not None:
         return _PREVIEW
     content = as_user_content(value)
@@ -399,7 +434,18 @@ def _kind_of(name: str, value: object, limits: StepContextLimits, names: TypeNam
         return _Inline(content)
     if is_container_type(cls):
         return _PREVIEW
-    return find_members(value, limits=limits, names=names)
+    members = find_members(value, limits=limits, names=names)
+    if type_module(cls) != "builtins" or not _is_iterator(cls):
+        return members
+    # Of a generator the type of the items matters, as far as it is known; its methods are no news.
+    text = members.type_text
+    if names is not None and text == type_name(cls):
+        text = names.declared.get(name, text)
+    return replace(members, methods=(), omitted_methods=0, type_text=text)
+
+
+def _is_iterator(cls: type) -> bool:
+    return any(find_class_attribute(cls, name)[0] for name in ("__next__", "__anext__"))
 
 
 def _signatures(entry: Entry) -> Iterator[str]:
@@ -407,7 +453,8 @@ def _signatures(entry: Entry) -> Iterator[str]:
     if isinstance(kind, CallableDescription):
         descriptions = [kind]
     elif isinstance(kind, ObjectMembers):
-        descriptions = [description for _, description in kind.methods]
+        called = () if kind.call is None else (kind.call,)
+        descriptions = [*called, *(description for _, description in kind.methods)]
     else:
         return
     yield from (description.signature for description in descriptions if description.signature is not None)
@@ -443,237 +490,3 @@ def note_met_types(entries: Iterable[Entry], names: TypeNames) -> None:
             note_class(entry.value, names)
         else:
             note_contents(entry.value, names)
-
-
-SNIPPED = "<snipped>"
-"""The last line of a section that does not show all its entries."""
-
-
-_MOST_BYTES_PER_CHARACTER = 4
-_ROUNDS = 4
-
-
-class _OpenLine(Struct, frozen=True, kw_only=True, eq=False):
-    """A line whose value did not surely fit into its share.
-
-    Args:
-        line: The line.
-        whole: All of it, when that was small enough to be written.
-    """
-
-    line: ValueLine
-    whole: str | None
-
-
-_Piece: TypeAlias = UserContent | _OpenLine
-
-
-class SectionRoom:
-    """Lines and media up to a number of tokens. Each line is charged together with the line break after it.
-
-    Args:
-        max_tokens: The number of tokens.
-        style: The style of previews.
-        counter: Counts tokens.
-        show_secrets: Whether to show values with secret names.
-    """
-
-    def __init__(
-        self, max_tokens: int, *, style: JsonRendererStyle, counter: TokenCounter, show_secrets: bool
-    ) -> None:
-        self._max_tokens = max_tokens
-        self._style: JsonRendererStyle = style
-        self._counter = counter
-        self._show_secrets = show_secrets
-        self._pieces: list[_Piece] = []
-        self._charges: list[int] = []
-        self._total = 0
-        self._is_exact = False
-
-    def add(self, piece: UserContent | ValueLine) -> bool:
-        """Add a line or a media item if it fits, a value with its share; return whether it did."""
-        if isinstance(piece, ValueLine):
-            return self._append_if_room(self._opened(piece))
-        if isinstance(piece, str):
-            if self._counter.exceeds(piece, self._max_tokens):
-                return False
-            piece = safe_text(piece)
-        return self._append_if_room(piece)
-
-    def snip(self) -> None:
-        """Put the marker of an incomplete section at the end, replacing as many pieces as it needs."""
-        if self._total + self._charge(SNIPPED) > self._max_tokens:
-            self._count_exactly()
-        charge = self._charge(SNIPPED)
-        while self._pieces and self._total + charge > self._max_tokens:
-            self._pieces.pop()
-            self._total -= self._charges.pop()
-        self._append(SNIPPED, charge)
-
-    def give_away(self, mentions: Sequence[str]) -> None:
-        """Give the remaining room to the values that were cut, until all are whole or none is left.
-
-        Args:
-            mentions: The names and dotted paths that the program mentions, in order. Values that are
-                mentioned most come first, then those mentioned first, then the others in their order.
-        """
-        opened = [
-            (piece.line.name, index)
-            for index, piece in enumerate(self._pieces)
-            if isinstance(piece, _OpenLine)
-        ]
-        if opened:
-            ranks = _Ranks(mentions)
-            for _, index in sorted((ranks.of(name), index) for name, index in opened):
-                self._close(index)
-
-    def parts(self) -> tuple[UserContent, ...]:
-        """Return the content with line breaks between pieces, adjacent texts merged."""
-        parts: list[UserContent] = []
-        text = ""
-        for index, piece in enumerate(self._pieces):
-            assert not isinstance(piece, _OpenLine)
-            text += "\n" if index else ""
-            if isinstance(piece, str):
-                text += piece
-                continue
-            # There is always some: media come below the line that names them.
-            parts.extend((text, piece))
-            text = ""
-        return (*parts, text) if text else tuple(parts)
-
-    def _opened(self, line: ValueLine) -> str | _OpenLine:
-        """The line with its value, if that surely fits or has a limit of its own; otherwise an open line."""
-        if line.max_tokens is not None:
-            return _line(line, self._preview(line, line.max_tokens))
-        whole = self._whole(line, line.share)
-        if whole is not None and _most_tokens(whole) <= line.share:
-            return _line(line, whole)
-        return _OpenLine(line=line, whole=whole)
-
-    def _append_if_room(self, piece: _Piece) -> bool:
-        charge = self._charge(piece)
-        if self._total + charge > self._max_tokens:
-            self._count_exactly()
-            charge = self._charge(piece)
-        if self._total + charge > self._max_tokens:
-            self._settle_for_shares()
-            if isinstance(piece, _OpenLine):
-                piece = _line(piece.line, self._preview(piece.line, piece.line.share))
-                charge = self._charge(piece)
-        if self._total + charge > self._max_tokens:
-            return False
-        self._append(piece, charge)
-        return True
-
-    def _append(self, piece: _Piece, charge: int) -> None:
-        self._pieces.append(piece)
-        self._charges.append(charge)
-        self._total += charge
-
-    def _replace(self, index: int, piece: str) -> None:
-        charge = self._charge(piece)
-        self._total += charge - self._charges[index]
-        self._pieces[index], self._charges[index] = piece, charge
-
-    def _count_exactly(self) -> None:
-        if not self._is_exact:
-            self._is_exact = True
-            self._charges = [self._charge(piece) for piece in self._pieces]
-            self._total = sum(self._charges)
-
-    def _settle_for_shares(self) -> None:
-        """Write open lines within their shares, which may be more than they need."""
-        for index, piece in enumerate(self._pieces):
-            if isinstance(piece, _OpenLine):
-                self._replace(index, _line(piece.line, self._preview(piece.line, piece.line.share)))
-
-    def _close(self, index: int) -> None:
-        """Write an open line with all the room available to it."""
-        piece = self._pieces[index]
-        assert isinstance(piece, _OpenLine)
-        room = self._room_of(index)
-        whole = piece.whole or self._whole(piece.line, room)
-        if whole is not None:
-            text = _line(piece.line, whole)
-            if not self._is_exact and _most_tokens(text) + 1 > room:
-                self._count_exactly()
-                room = self._room_of(index)
-            if not self._counter.exceeds(text + "\n", room):
-                self._replace(index, text)
-                return
-        self._count_exactly()
-        self._replace(index, self._cut_line(piece.line, self._room_of(index)))
-
-    def _room_of(self, index: int) -> int:
-        return self._max_tokens - self._total + self._charges[index]
-
-    def _cut_line(self, line: ValueLine, room: int) -> str:
-        """Write as much of a value as fits on its line."""
-        max_tokens = room - self._charge(line.start)
-        for _ in range(_ROUNDS):
-            preview = cut_preview(
-                line.value,
-                max_tokens=max(1, max_tokens),
-                style=self._style,
-                counter=self._counter,
-                show_secrets=self._show_secrets,
-                shows_ending=line.is_named,
-            )
-            text = _line(line, preview)
-            excess = self._charge(text) - room
-            if excess <= 0:
-                return text
-            # The tokens of a line are, now and then, a few more than those of its halves.
-            max_tokens -= excess
-        return safe_text(line.start)
-
-    def _whole(self, line: ValueLine, max_tokens: int) -> str | None:
-        return whole_preview(
-            line.value, max_tokens=max_tokens, style=self._style, show_secrets=self._show_secrets
-        )
-
-    def _preview(self, line: ValueLine, max_tokens: int) -> str:
-        return render_preview(
-            line.value,
-            max_tokens=max_tokens,
-            style=self._style,
-            counter=self._counter,
-            show_secrets=self._show_secrets,
-            shows_ending=line.is_named,
-        )
-
-    def _charge(self, piece: _Piece) -> int:
-        if isinstance(piece, _OpenLine):
-            share = self._charge(piece.line.start) + piece.line.share
-            return share if piece.whole is None else min(share, self._charge(piece.line.start + piece.whole))
-        if not isinstance(piece, str):
-            return MULTIMODAL_ITEM_TOKENS
-        return self._counter.count(piece + "\n") if self._is_exact else _most_tokens(piece) + 1
-
-
-class _Ranks:
-    """Order of the entries among which the rest of a section is shared.
-
-    Args:
-        mentions: The names and dotted paths that the program mentions, in order.
-    """
-
-    def __init__(self, mentions: Sequence[str]) -> None:
-        roots = [mention.partition(".")[0] for mention in mentions]
-        self._roots, self._paths = Counter(roots), Counter(mentions)
-        self._places = {root: place for place, root in reversed(list(enumerate(roots)))}
-
-    def of(self, name: str) -> tuple[int, int, int]:
-        """The rank of a name or of a field's path; smaller is earlier."""
-        root = name.partition(".")[0]
-        return -self._roots[root], self._places.get(root, len(self._places)), -self._paths[name]
-
-
-def _line(line: ValueLine, preview: str) -> str:
-    return safe_text(line.start + preview)
-
-
-def _most_tokens(text: str) -> int:
-    """The number of tokens that a text surely does not exceed."""
-    return len(text) if text.isascii() else _MOST_BYTES_PER_CHARACTER * len(text)

@@ -55,7 +55,10 @@ class TypeNames:
             come after them.
     """
 
-    __slots__ = ("_by_identity", "_modules", "_scopes", "_texts", "_written", "described", "mentioned", "met")
+    __slots__ = (
+        *("_by_identity", "_modules", "_scopes", "_texts", "_written"),
+        *("declared", "described", "mentioned", "met"),
+    )
 
     def __init__(self, *scopes: Mapping[str, object]) -> None:
         self._scopes = (*scopes, vars(builtins))
@@ -69,6 +72,8 @@ class TypeNames:
         """The classes of values that are shown, likewise."""
         self.described: dict[int, object] = {}
         """Those of them whose methods and fields are shown with a value."""
+        self.declared: dict[str, str] = {}
+        """The declared types of the function's parameters, by their names."""
 
     def written(self, named: object) -> str:
         """The name of a class, a `NewType` or a type alias in this block, which is noted as mentioned.
@@ -112,6 +117,7 @@ class TypeNames:
         other._scopes, other._by_identity, other._modules = self._scopes, self._by_identity, self._modules
         other._written, other._texts = self._written, self._texts
         other.mentioned, other.met, other.described = {}, self.met, self.described
+        other.declared = self.declared
         return other
 
     def looked_up(self, name: str) -> object:
@@ -228,7 +234,7 @@ def is_of_library(named: object) -> bool:
         named: A class, a `NewType` or a type alias.
     """
     name = _module_name(named)
-    return is_standard(named) or _INSTALLED.search(_file_of(sys.modules.get(name))) is not None
+    return is_standard(named) or _is_installed(_file_of(sys.modules.get(name)))
 
 
 def is_library_module(module: types.ModuleType) -> bool:
@@ -239,7 +245,12 @@ def is_library_module(module: types.ModuleType) -> bool:
     """
     name = instance_dictionary(module).get("__name__")
     root = name.partition(".")[0] if type(name) is str else ""
-    return root in sys.stdlib_module_names or _INSTALLED.search(_file_of(module)) is not None
+    return root in sys.stdlib_module_names or _is_installed(_file_of(module))
+
+
+@lru_cache(maxsize=1_024)
+def _is_installed(file: str) -> bool:
+    return _INSTALLED.search(file) is not None
 
 
 def _file_of(module: types.ModuleType | None) -> str:
@@ -249,7 +260,7 @@ def _file_of(module: types.ModuleType | None) -> str:
 
 def _is_type(value: object) -> bool:
     # Names of modules and functions are no types; aliases and `NewType` are named like classes.
-    return has_base(type(value), type) or type(value).__name__ in ("NewType", "TypeAliasType")
+    return has_base(type(value), type) or type_name(type(value)) in ("NewType", "TypeAliasType")
 
 
 def _path_to(named: object, root: str, value: object, path: list[str]) -> str:
@@ -517,6 +528,18 @@ def note_described(annotation: object, names: TypeNames) -> None:
             note_described(each, names)
     elif is_class(annotation) and not find_class_attribute(annotation, "__call__")[0]:
         names.described[id(annotation)] = annotation
+
+
+def note_exception(cls: type, names: TypeNames) -> None:
+    """Note an exception whose constructor a block has to know, because the program wrote it.
+
+    Args:
+        cls: The class of the exception.
+        names: Gets the notes.
+    """
+    _, start = find_class_attribute(cls, "__init__")
+    if type(start) is types.FunctionType and not is_of_library(cls):
+        note_class(cls, names)
 
 
 def note_contents(value: object, names: TypeNames, depth: int = 0) -> None:

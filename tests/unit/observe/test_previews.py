@@ -97,7 +97,7 @@ def test_a_large_value_is_shown_in_part(value: object) -> None:
 def test_a_value_that_contains_itself_is_shown() -> None:
     value: list[Any] = []
     value.append(value)
-    assert preview(value) == '["<circular: list>"]'
+    assert preview(value) == '["<list value>"]'
 
 
 @given(

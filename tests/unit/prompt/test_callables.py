@@ -57,8 +57,11 @@ class _Model(pydantic.BaseModel):
     y: str = "q"
 
 
-def _line(value: Callable[..., object], name: str = "f", *, is_ambiguous: bool = False) -> str:
-    return callable_line(name, describe_callable(value), is_ambiguous=is_ambiguous)
+def _line(
+    value: Callable[..., object], name: str = "f", *, is_ambiguous: bool = False, as_specified: bool = True
+) -> str:
+    description = describe_callable(value)
+    return callable_line(name, description, is_ambiguous=is_ambiguous, as_specified=as_specified)
 
 
 def positional(a: int, b: str, /, c: float = 1.5) -> bool: ...
@@ -237,6 +240,7 @@ _endless.__wrapped__ = _endless
 )
 def test_8_2_2_unknown_signature_is_said_to_be_unavailable(make: Callable[[], Callable[..., object]]) -> None:
     assert _line(make(), is_ambiguous=True) == "f: <callable; signature-unavailable>"
+    assert _line(make(), as_specified=False) == "f: (...)"
 
 
 def test_8_2_2_no_code_of_a_callable_instance_runs() -> None:

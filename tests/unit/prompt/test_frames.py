@@ -157,4 +157,49 @@ def test_libraries_that_are_not_imported_are_not_missed(
     array = np.arange(2)
     for library in ("numpy", "pandas", "polars"):
         monkeypatch.delitem(sys.modules, library)
-    assert _preview([array, types.SimpleNamespace(a=1)], counter) == '["<ndarray>", {"a": 1}]'
+    assert _preview([array, types.SimpleNamespace(a=1)], counter) == '["<ndarray>", SimpleNamespace(a=1)]'
+
+
+def test_large_arrays_and_frames_show_both_ends_and_facts(counter: TokenCounter) -> None:
+    entries = {
+        "array": np.arange(50_000.0),
+        "frame": pd.DataFrame({"a": range(9_000), "b": [0.5] * 9_000, "c": ["x"] * 9_000}),
+        "grid": np.ones((300, 300)),
+        "polar": pl.DataFrame({"a": range(9_000), "c": ["x"] * 9_000}),
+        "series": pd.Series(range(9_000)),
+        "wide": pd.DataFrame({"n": [12345678, *range(9_000)]}),
+    }
+    section = render_section(
+        entries, section="locals", limits=StepContextLimits(), references=(), style="default", counter=counter
+    )
+    (text,) = section.parts
+    assert isinstance(text, str)
+    array, frame, grid, polar, series, wide = text.splitlines()
+    assert " of 50,000 items, min 0.0, max 49999.0, mean 24999.5 …, " in array
+    assert array.endswith("49999.0]")
+    assert " of 9,000 rows …; " in frame
+    assert frame.endswith('8999, 0.5, "x"; min 0, 0.5, null; max 8999, 0.5, null; mean 4499.5, 0.5, null]')
+    assert " of 300 items, min 1.0, max 1.0, mean 1.0 …, [1.0, " in grid
+    assert polar.endswith('8999, "x"; min 0, null; max 8999, null; mean 4499.5, null]')
+    assert ", min 0, max 8999, mean 4499.5 …, " in series
+    assert wide.endswith("8999; min 0; max 12345678; mean 5870.59…]")
+    assert counter.count(text) <= 6 * 410
+
+
+def test_wide_frames_keep_rows_of_both_ends(counter: TokenCounter) -> None:
+    frame = pd.DataFrame(np.full((9_000, 40), 1 / 3), columns=[f"column {number}" for number in range(40)])
+    section = render_section(
+        {"f": frame},
+        section="locals",
+        limits=StepContextLimits(),
+        references=(),
+        style="default",
+        counter=counter,
+    )
+    (text,) = section.parts
+    assert isinstance(text, str)
+    assert text.startswith('f: DataFrame = [table 9,000 x 40: "column 0", "column 1", ')
+    assert " of 40 columns; 0.333333…, " in text
+    assert " of 9,000 rows …; 0.333333…, " in text
+    assert "; min 0.333333…, " in text
+    assert counter.count(text) <= 410

@@ -241,4 +241,4 @@ def test_8_2_2_mapping_proxies_are_mappings(counter: TokenCounter) -> None:
         def keys(self) -> Any:
             raise AssertionError("user code ran")
 
-    assert _preview(types.MappingProxyType(Unread({1: 2})), counter) == '[{"data": {1: 2}}]'
+    assert _preview(types.MappingProxyType(Unread({1: 2})), counter) == "[Unread(data={1: 2})]"

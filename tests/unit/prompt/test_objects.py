@@ -4,6 +4,7 @@ import abc
 import dataclasses
 import functools
 import types
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import pydantic
@@ -85,6 +86,8 @@ def test_8_2_2_block_has_header_methods_then_fields_each_in_lexicographic_order(
         "box.history: (days: int) -> list[str]",
         "box.open: (owner: str) -> _Account",
         "box.withdraw: (amount: float) -> float  # Take money out.",
+        "box.report: str  # property",
+        "box.total: float  # property",
         "box.balance: float = 1.5",
         'box.currency: str = "EUR"',
         'box.owner: str = "Ada"',
@@ -96,6 +99,8 @@ def test_8_2_2_member_limits_add_omission_lines(counter: TokenCounter) -> None:
         "box: object = _Account",
         "box.audit: () -> None  # async",
         "box.<methods>: <snipped 4 public methods>",
+        "box.report: str  # property",
+        "box.total: float  # property",
         "box.balance: float = 0.0",
         'box.currency: str = "EUR"',
         "box.<fields>: <snipped 1 public fields>",
@@ -117,7 +122,7 @@ def test_8_2_2_field_previews_are_bounded(counter: TokenCounter) -> None:
 
 def test_8_2_2_hoisted_field_is_omitted_and_keeps_its_slot(counter: TokenCounter) -> None:
     lines = _block(_Account("Ada"), counter, hoisted=("balance",), object_max_methods=0, object_max_fields=2)
-    assert lines[2:] == ['box.currency: str = "EUR"', "box.<fields>: <snipped 1 public fields>"]
+    assert lines[4:] == ['box.currency: str = "EUR"', "box.<fields>: <snipped 1 public fields>"]
 
 
 def test_8_2_2_slots_are_fields_and_unset_ones_are_ignored(counter: TokenCounter) -> None:
@@ -193,6 +198,7 @@ def test_8_2_2_overridden_members_are_shown_once(counter: TokenCounter) -> None:
     assert _block(Derived(), counter) == [
         "box: object = Derived",
         "box.run: (y: str) -> None",
+        "box.gone: int  # property",
         'box.kind: str = "derived"',
     ]
 
@@ -256,3 +262,98 @@ def test_broken_classmethod_is_left_out(counter: TokenCounter) -> None:
 def test_names_that_cannot_stand_after_a_dot_are_no_fields(name: str, counter: TokenCounter) -> None:
     holder = types.SimpleNamespace(**{name: 1})
     assert _block(holder, counter) == ["box: object = SimpleNamespace"]
+
+
+class _Shelf:
+    """A shelf of books."""
+
+    def __init__(self) -> None:
+        self.owner = "Ada"
+
+    @property
+    def size(self) -> "_Book | None":
+        """The greatest book. More."""
+        raise AssertionError("user code ran")
+
+    @property
+    def label(self):  # type: ignore[no-untyped-def]
+        raise AssertionError("user code ran")
+
+    @label.setter
+    def label(self, value: str) -> None: ...
+
+    @property
+    def _private(self) -> int:
+        raise AssertionError("user code ran")
+
+    odd = property()
+
+    def __len__(self) -> int:
+        raise AssertionError("user code ran")
+
+    def __iter__(self) -> Iterator[str]:
+        raise AssertionError("user code ran")
+
+    def __getitem__(self, key: int) -> str:
+        raise AssertionError("user code ran")
+
+
+class _Book: ...
+
+
+class _Shop(pydantic.BaseModel):
+    prices: list[int]
+
+    @pydantic.computed_field  # type: ignore[prop-decorator]
+    @property
+    def total(self) -> int:
+        raise AssertionError("user code ran")
+
+
+def test_properties_and_methods_behind_syntax_are_shown_and_none_is_called(counter: TokenCounter) -> None:
+    assert _block(_Shelf(), counter) == [
+        "box: object = _Shelf",
+        "box.__len__: () -> int",
+        "box.__iter__: () -> Iterator[str]",
+        "box.__getitem__: (key: int) -> str",
+        "box.label: ...  # property, can be set",
+        "box.odd: ...  # property",
+        "box.size: _Book | None  # property: The greatest book. More.",
+        'box.owner: str = "Ada"',
+    ]
+    assert _block(_Shop(prices=[1]), counter) == [
+        "box: object = _Shop",
+        "box.total: int  # property",
+        "box.prices: list = [1]",
+    ]
+    assert _block(_Shelf(), counter, object_max_methods=1, object_max_fields=1) == [
+        "box: object = _Shelf",
+        "box.__len__: () -> int",
+        "box.<methods>: <snipped 2 public methods>",
+        "box.label: ...  # property, can be set",
+        "box.<properties>: <snipped 2 public properties>",
+        'box.owner: str = "Ada"',
+    ]
+
+
+def test_property_whose_value_is_kept_is_a_field(counter: TokenCounter) -> None:
+    class Cached:
+        @functools.cached_property
+        def report(self) -> str:
+            return "done"
+
+    cached = Cached()
+    assert _block(cached, counter) == ["box: object = Cached", "box.report: str  # property"]
+    assert cached.report == "done"
+    assert _block(cached, counter) == ["box: object = Cached", 'box.report: str = "done"']
+
+
+def test_hostile_property_is_harmless(counter: TokenCounter) -> None:
+    class Loud(property):
+        def __getattribute__(self, name: str) -> Any:
+            raise AssertionError("user code ran")
+
+    class Owner:
+        value = Loud(lambda self: 1)
+
+    assert _block(Owner(), counter) == ["box: object = Owner", "box.value: ...  # property"]

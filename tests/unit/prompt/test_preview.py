@@ -234,7 +234,9 @@ def test_enum_member_without_a_name_is_still_shown(counter: TokenCounter) -> Non
 
 
 def test_8_2_2_no_code_of_a_hostile_object_runs(counter: TokenCounter) -> None:
-    assert _preview([_Hostile(), {"k": _Hostile()}], counter) == '[{"kept": 1}, {"k": {"kept": 1}}]'
+    assert _preview([_Hostile(), {"k": _Hostile()}], counter) == (
+        '[_Hostile(kept=1), {"k": _Hostile(kept=1)}]'
+    )
 
 
 def test_8_2_2_no_code_of_a_hostile_metaclass_runs(counter: TokenCounter) -> None:
@@ -510,8 +512,9 @@ def test_circular_structures_are_named(counter: TokenCounter) -> None:
     items.append({"again": items})
     node = types.SimpleNamespace()
     node.self = node
-    assert _preview(items, counter) == '[1, {"again": "<circular: list>"}]'
-    assert _preview(node, counter) == '{"self": "<circular: SimpleNamespace>"}'
+    assert _preview(items, counter) == '[1, {"again": <list value>}]'
+    assert _preview(items, counter, style="strict") == '[1, {"again": "<list value>"}]'
+    assert _preview(node, counter) == '{"self": <SimpleNamespace value>}'
 
 
 def test_value_that_occurs_twice_is_not_circular(counter: TokenCounter) -> None:
@@ -623,5 +626,5 @@ def test_8_2_1_broken_delimiter_still_means_the_same_text(counter: TokenCounter)
 def test_nested_multimodal_values_stay_previews(counter: TokenCounter) -> None:
     value = {"photo": BinaryContent(data=b"123", media_type="image/png")}
     assert _preview(value, counter) == (
-        '{"photo": {"data": "<3 bytes: b\'123\'>", "media_type": "image/png", "identifier": null}}'
+        '{"photo": BinaryContent(data="<3 bytes: b\'123\'>", media_type="image/png", identifier=null)}'
     )

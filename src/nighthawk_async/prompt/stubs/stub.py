@@ -8,7 +8,7 @@ inspected a second time.
 import dataclasses
 import typing
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from enum import Enum
 from itertools import islice
 from operator import itemgetter
@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from ...secret_names import HIDDEN, hides_value
 from ..callables import CallableDescription, describe_callable, summary_of
-from ..objects import class_methods, is_public_name
+from ..objects import class_methods, class_properties, is_public_name, special_methods
 from ..plain_text import (
     break_delimiters,
     class_dictionary,
@@ -32,6 +32,7 @@ from ..plain_text import (
     is_class,
     resolution_order,
     type_module,
+    type_name,
 )
 from ..scalars import describe_enumeration
 from ..tokens import TokenCounter
@@ -151,6 +152,7 @@ def _record_lines(cls: type, records: Records, names: TypeNames, *, has_methods:
     is_partial = records.base.endswith("total=False")
     body = [
         *(_field_line(field, records, names, is_partial) for field in records.fields),
+        *(_property_lines(cls, names, {field.name for field in records.fields}) if has_methods else ()),
         *(_method_lines(cls, names) if has_methods else ()),
     ]
     comment = _comment(summary_of(cls) if records.base.startswith("TypedDict") else _about(cls, names))
@@ -179,11 +181,21 @@ def _default_text(field: RecordField, names: TypeNames) -> str:
 def _plain_lines(cls: type, names: TypeNames) -> list[str]:
     """The stub of a class that declares no data: its constructor and its methods."""
     is_protocol = class_dictionary(cls).get("_is_protocol") is True
-    head = f"class {names.written(cls)}{_type_parameters(cls)}{'(Protocol)' if is_protocol else ''}:"
+    base = "(Protocol)" if is_protocol else _exception_base(cls)
+    head = f"class {names.written(cls)}{_type_parameters(cls)}{base}:"
     comment = _comment(summary_of(cls))
     body = [*(_attribute_lines(cls, names) if is_protocol else _start_lines(cls, names))]
+    body.extend(_property_lines(cls, names, ()))
     body.extend(_method_lines(cls, names))
     return [head + comment, *body] if body else [f"{head} ...{comment}"]
+
+
+def _exception_base(cls: type) -> str:
+    """The exception of Python that a program's exception is; empty for other classes."""
+    if not has_base(cls, BaseException):
+        return ""
+    standard = next(base for base in resolution_order(cls) if type_module(base) == "builtins")
+    return f"({type_name(standard)})"
 
 
 def _start_lines(cls: type, names: TypeNames) -> Iterator[str]:
@@ -199,6 +211,14 @@ def _attribute_lines(cls: type, names: TypeNames) -> Iterator[str]:
             yield f"{_INDENT}{name}: {written_type(annotation, names, namespace_of(cls))}"
 
 
+def _property_lines(cls: type, names: TypeNames, hidden: Collection[str]) -> Iterator[str]:
+    properties = class_properties(cls, hidden=hidden)
+    for name, each in islice(sorted(properties.items(), key=itemgetter(0)), _MAX_METHODS):
+        yield f"{_INDENT}{name}: {each.described(names)}"
+    if len(properties) > _MAX_METHODS:
+        yield f"{_INDENT}# {len(properties) - _MAX_METHODS} more properties"
+
+
 def _method_lines(cls: type, names: TypeNames) -> Iterator[str]:
     own = [base for base in resolution_order(cls) if not is_of_library(base)]
     inner = {
@@ -209,6 +229,8 @@ def _method_lines(cls: type, names: TypeNames) -> Iterator[str]:
         yield _method_line(name, method.described(names))
     if len(methods) > _MAX_METHODS:
         yield f"{_INDENT}# {len(methods) - _MAX_METHODS} more methods"
+    for name, method in special_methods(cls, own).items():
+        yield _method_line(name, method.described(names))
 
 
 def _validators(cls: type) -> set[str]:

@@ -258,6 +258,7 @@ EXPECTED: list[tuple[Any, str]] = [
     since: dt.date
     tags: list[str] = []
     made: dt.datetime = ...
+    label: str  # property
     def greet(self, word: str = 'hello') -> str: ...  # Greet the customer.""",
     ),
     (
@@ -331,6 +332,7 @@ EXPECTED: list[tuple[Any, str]] = [
         Engine,
         """class Engine:
     def __init__(self, power: int, store: Store) -> None: ...
+    speed: int  # property
     def start(self, *, gently: bool = False) -> Point: ...""",
     ),
     (type[Point], "class Point(NamedTuple):\n    x: int\n    y: float = 0.0"),

@@ -1,0 +1,216 @@
+"""Names of objects in previews: an object of a graph is shown once, and named everywhere else.
+
+The name is a short text or number that the object itself has, `<Node "shop">`, where no other shown object of
+its class has the same; otherwise the path to the place where it is shown, `<Node nodes[3].next>`. None of the
+object's code runs, its `__repr__` neither.
+"""
+
+import json
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from ..secret_names import hides_value
+from .containers import key_notation
+from .objects import shadows_instance
+from .plain_text import (
+    clean_text,
+    find_class_attribute,
+    instance_dictionary,
+    read_slot,
+    single_line,
+    type_name,
+)
+
+Step: TypeAlias = Literal["", ".", "[", "{"]
+"""The kind of a step: to a name, a field, an index or a key, an item of a set."""
+
+
+class Path(NamedTuple):
+    """A place below a name. Compared by identity: two ways to one object are two places."""
+
+    above: "Path | None"
+    kind: Step
+    step: Any
+
+
+_LABELS = ("name", "id", "key", "title", "label", "slug", "code", "number")
+_LABEL_CHARACTERS = 32
+_PATH_CHARACTERS = 40
+_NAME_CHARACTERS = 60
+_PATH_STEPS = 16
+_UNNAMED = object()
+
+
+class _Shown(NamedTuple):
+    """An object that is shown; the reference keeps its identity from being reused."""
+
+    value: object
+    label: str
+    path: Path
+    line: str
+
+
+class ShownObjects:
+    """The objects that the lines of a section show, for lines that mention them later.
+
+    Args:
+        show_secrets: Whether labels may be values with secret names.
+    """
+
+    __slots__ = ("_labels", "_objects", "_show_secrets")
+
+    def __init__(self, *, show_secrets: bool = False) -> None:
+        self._objects: dict[int, _Shown] = {}
+        self._labels: dict[tuple[int, str], object] = {}
+        self._show_secrets = show_secrets
+
+    def add_variable(self, name: str, value: object) -> None:
+        """Note an object that has lines of its own, and is named by its variable.
+
+        Args:
+            name: The variable.
+            value: The object.
+        """
+        self._objects.setdefault(id(value), _Shown(value, "", Path(None, "", name), name))
+
+    def of_line(self, line: str) -> "LineObjects":
+        """The objects of one line, which are not shown yet.
+
+        Args:
+            line: The name or the path of the line.
+        """
+        return LineObjects(self, line)
+
+    def _find(self, value: object, line: str) -> _Shown | None:
+        shown = self._objects.get(id(value))
+        # A line that is written a second time, shorter, shows its objects again.
+        return None if shown is None or shown.line == line else shown
+
+    def _label(self, value: object, cls: type) -> str:
+        label = _find_label(value, cls, show_secrets=self._show_secrets)
+        if label:
+            owner = self._labels.setdefault((id(cls), label), value)
+            if owner is not value:
+                self._labels[id(cls), label] = _UNNAMED
+        return label
+
+    def _is_unique(self, shown: _Shown) -> bool:
+        return self._labels.get((id(type(shown.value)), shown.label)) is shown.value
+
+
+class LineObjects:
+    """The objects that one preview shows."""
+
+    __slots__ = ("_objects", "_section", "line", "root")
+
+    def __init__(self, section: ShownObjects, line: str) -> None:
+        self._section = section
+        self._objects: dict[int, _Shown] = {}
+        self.line = line
+        self.root = Path(None, "", line)
+
+    def claim(self, value: object, cls: type, path: Path) -> None:
+        """Choose the place where an object is shown, if it has none yet.
+
+        Args:
+            value: The object.
+            cls: Its class.
+            path: The place.
+        """
+        if id(value) not in self._objects and self._section._find(value, self.line) is None:  # pyright: ignore[reportPrivateUsage]
+            label = self._section._label(value, cls)  # pyright: ignore[reportPrivateUsage]
+            self._objects[id(value)] = _Shown(value, label, path, self.line)
+
+    def name_elsewhere(self, value: object, path: Path) -> str | None:
+        """Name an object that another place shows; None when this is the place.
+
+        Args:
+            value: Any value.
+            path: The place that is asked for.
+        """
+        shown = self._objects.get(id(value)) or self._section._find(value, self.line)  # pyright: ignore[reportPrivateUsage]
+        if shown is None or shown.path is path:
+            return None
+        is_labelled = shown.label and self._section._is_unique(shown)  # pyright: ignore[reportPrivateUsage]
+        return named(type(value), shown.label if is_labelled else path_text(shown.path))
+
+    def mark(self) -> int:
+        """The number of claims, for `rewind`."""
+        return len(self._objects)
+
+    def rewind(self, mark: int) -> None:
+        """Forget the claims since a mark: they were made for an estimate.
+
+        Args:
+            mark: The number of claims to keep.
+        """
+        while len(self._objects) > mark:
+            self._objects.popitem()
+
+    def keep(self) -> None:
+        """Note that the line is shown whole."""
+        for key, shown in self._objects.items():
+            self._section._objects.setdefault(key, shown)  # pyright: ignore[reportPrivateUsage]
+
+
+def named(cls: type, text: str) -> str:
+    """The mention of an object or a container that another place shows.
+
+    Args:
+        cls: Its class.
+        text: Its label or its path.
+    """
+    return single_line(f"<{type_name(cls)[:_LABEL_CHARACTERS]} {text}", _NAME_CHARACTERS) + ">"
+
+
+def path_text(path: Path | None) -> str:
+    """A place, as code reaches it; only the end of a long one.
+
+    Args:
+        path: The place.
+    """
+    text = ""
+    for _ in range(_PATH_STEPS):
+        if path is None:
+            break
+        text = _WRITTEN_STEPS[path.kind](path.step) + text
+        path = path.above
+        if len(text) > _PATH_CHARACTERS:
+            break
+    else:
+        return f"…{text}" if path is not None else text
+    return f"…{text[-_PATH_CHARACTERS:]}" if len(text) > _PATH_CHARACTERS else text
+
+
+_WRITTEN_STEPS: dict[Step, Callable[[Any], str]] = {
+    "": str,
+    ".": lambda field: f".{field}",
+    "[": lambda key: f"[{_quoted(key[:_LABEL_CHARACTERS]) if type(key) is str else key_notation(key)}]",
+    "{": lambda key: "{…}",
+}
+"""The text of each kind of step, keys in Python's notation."""
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(clean_text(text), ensure_ascii=False)
+
+
+def _find_label(value: object, cls: type, *, show_secrets: bool) -> str:
+    dictionary = instance_dictionary(value)
+    for name in _LABELS:
+        label = dictionary.get(name)
+        if label is None:
+            found, attribute = find_class_attribute(cls, name)
+            if not found:
+                continue
+            label = read_slot(value, attribute)[1]
+        elif shadows_instance(cls, name):
+            continue
+        if type(label) is str and 0 < len(label) <= _LABEL_CHARACTERS and label.isprintable():
+            text = _quoted(label)
+        elif type(label) is int and label.bit_length() < 64:
+            text = f"{name}={label}"
+        else:
+            continue
+        return "" if hides_value(name, label) and not show_secrets else text
+    return ""

@@ -21,7 +21,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import anyio.to_thread
 from msgspec import Struct
 
-from ..configuration import Compaction, StepExecutorConfiguration
+from ..configuration import Answers, Compaction, StepExecutorConfiguration
 from ..errors import ExecutionError, NighthawkError
 from ..kernel.environment import find_environment
 from ..observation import NodeWriter
@@ -48,6 +48,7 @@ from ..types.quick_init import quick_init
 from ..types.usage import Usage
 from .answer_form import AnswerForm, flat_schema
 from .outcome_codec import answer_from_mapping
+from .refusals import count_readings
 
 
 class ContextWindowError(ExecutionError):
@@ -468,6 +469,8 @@ class AgentTask:
             `nighthawk_async.scope`.
         keep_messages: Keeps all messages of the conversation, those of the past included, for
             `nighthawk_async.transcript`. Call it when the work ends, in whatever way.
+        answers: Whether answers that are not as they should be are read where they can mean one thing, or
+            refused; see `StepExecutorConfiguration`.
         begin_native_call: Begins a call of a tool that the agent has of its own and carries out by itself,
             such as a shell. Like other calls it passes permissions, approvals, hooks, oversight and budgets,
             under the name in the call, best of the form `Agent.Tool`. The second argument is a function that
@@ -504,6 +507,7 @@ class AgentTask:
     begin_native_call: Callable[
         [ToolCall, Callable[[ToolCall], Awaitable[ToolResult]]], Callable[[], Awaitable[ToolResult]]
     ] = _begin_freely
+    answers: Answers = "lenient"
 
     @property
     def form(self) -> AnswerForm:
@@ -529,7 +533,8 @@ class AgentTask:
         Raises:
             ExecutionError: It is no answer to this block; the message names the fault and its place.
         """
-        parsed = answer_from_mapping(answer, self.form)
+        parsed = answer_from_mapping(answer, self.form, is_strict=self.answers == "strict")
+        count_readings(parsed.readings)
         if parsed.bindings:
             await self.set_bindings(parsed.bindings)
         return parsed.outcome

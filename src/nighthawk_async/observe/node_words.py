@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..observation import WORKER, NodeState
+from ..observation import READ_AS, WORKER, NodeState
 from ..prompt.plain_text import single_line
 from ..types.usage import Usage, inexact_mark
 from .views import NodeView
@@ -111,7 +111,9 @@ def label_of(view: NodeView, step: NodeView | None = None) -> Label:
     inputs = inputs_text((step or view).inputs)
     worker = view.attributes.get(WORKER)
     place = "" if worker is None else f" on {one_line(str(worker), 200)}"
-    return Label(kind="" if kind == name else kind, name=name + place, inputs=inputs)
+    how = (step or view).attributes.get(READ_AS)
+    reading = "" if how is None else f" (read: {one_line(str(how), 200)})"
+    return Label(kind="" if kind == name else kind, name=name + place + reading, inputs=inputs)
 
 
 def inputs_text(inputs: Mapping[str, str]) -> str:

@@ -90,6 +90,9 @@ _FULL = 0.95
 """The part of the room at which the context counts as full, because sizes are estimates."""
 
 
+_CHATTER_CHARACTERS = 500
+"""The number of characters of a text beside calls that are sent back."""
+
 _MOST_TOOL_TEXTS = 500
 _TOOL_TEXTS: dict[int, tuple[ToolDefinition, str]] = {}
 """Texts of definitions of tools, by the identity of the definition, which is kept alive."""
@@ -220,14 +223,21 @@ class Conversation:
     def add_response(self, message: AssistantMessage, usage: Usage | None, request_tools: int) -> None:
         """Add a response, and take the size of the conversation from its usage.
 
+        Of a long text beside calls only the beginning is sent back: the calls and their results say more. A
+        provider that wants its content back unchanged gets it whole.
+
         Args:
             message: The response.
             usage: The usage that was reported for it; None for none.
             request_tools: The number of tools in its request.
         """
-        self._append(message)
+        sent = _without_chatter(message)
+        if sent is not message and self.sent is self.messages:
+            self.sent = [*self.messages]
+        self._append(message, sent)
         if self.context_window is None:
             return
+        message = sent
         reported = self._size_after(message, usage)
         self._held_characters = 0
         if reported is None:
@@ -236,10 +246,10 @@ class Conversation:
         self._set_base(reported, request_tools)
         self._characters += characters_of(message)
 
-    def _append(self, message: Message) -> None:
+    def _append(self, message: Message, sent: Message | None = None) -> None:
         self.messages.append(message)
         if self.sent is not self.messages:
-            self.sent.append(message)
+            self.sent.append(sent or message)
 
     def is_kept(self, message: Message) -> bool:
         """Whether a message must never be summarised."""
@@ -352,6 +362,15 @@ class Conversation:
             if request.response_format is not None:
                 yield _json(request.response_format.schema)
         yield from map(text_of_tool, request.tools[0 if self._base is None else self._tools :])
+
+
+def _without_chatter(message: AssistantMessage) -> AssistantMessage:
+    """The response as it is sent back: of a long text beside calls, the beginning."""
+    left_out = len(message.text) - _CHATTER_CHARACTERS
+    if not message.tool_calls or message.provider_content is not None or left_out <= 0:
+        return message
+    note = f"… [{left_out:,} more characters of this text beside calls are left out]"
+    return replace(message, text=message.text[:_CHATTER_CHARACTERS] + note)
 
 
 def texts_of(message: Message) -> Iterator[str]:

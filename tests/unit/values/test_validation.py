@@ -135,8 +135,8 @@ def test_a_coroutine_in_place_of_its_result_is_said_to_be_not_awaited() -> None:
         validate_value([1, pending, "x"], list[int], subject="it")
     pending.close()
     assert str(caught.value).startswith(
-        "it must be list[int]: at 1: the call of rate was not awaited, so nothing of it ran; write await before "
-        "it; at 2: Input should be"
+        "it must be list[int]: at 1: the call of rate was not awaited, so nothing of it ran; "
+        "write await before it; at 2: Input should be"
     )
 
 

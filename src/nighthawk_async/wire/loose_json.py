@@ -41,7 +41,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _PYTHON_WORDS = {"True": "true", "False": "false", "None": "null"}
-_IN_TEXT = re.compile(r"""\\(?P<escaped>.)|(?P<quote>")""", re.DOTALL)
+_IN_TEXT = re.compile(r"""\\x(?P<hex>[0-9a-fA-F]{2})|\\(?P<escaped>.)|(?P<quote>")""", re.DOTALL)
 _RAW_CONTROLS = re.compile(r"[\x00-\x1f]")
 
 
@@ -224,6 +224,8 @@ def _strict_token(token: re.Match[str]) -> str:
 def _escaped(found: re.Match[str]) -> str:
     if found["quote"] is not None:
         return '\\"'
+    if found["hex"] is not None:
+        return f"\\u00{found['hex']}"
     return "'" if found["escaped"] == "'" else found[0]
 
 

@@ -23,6 +23,9 @@ DEFAULT_MODEL = "openai-responses:gpt-5.4-nano"
 JsonRendererStyle: TypeAlias = Literal["strict", "default", "detailed"]
 """Marks for what previews leave out: none, `…`, or comments with counts."""
 
+Answers: TypeAlias = Literal["lenient", "strict"]
+"""Whether answers and calls with faults are read where they can mean one thing, or refused."""
+
 ProvidedToolName: TypeAlias = Literal["nh_eval", "nh_assign", "nh_exec", "nh_progress"]
 """The provided tools that a configuration may offer or not; `nh_outcome` belongs to the outcome transport."""
 
@@ -272,6 +275,8 @@ class StepExecutorConfiguration(BaseModel):
         system_prompt_suffix_fragments: Texts appended to every system prompt.
         user_prompt_suffix_fragments: Texts appended to every user prompt.
         outcome_transport: The transport of outcomes; `auto` chooses the one that suits the model.
+        answers: The parsing of answers and calls. `lenient` reads those that are not as they should be where
+            they can mean one thing, such as an answer in a fence; `strict` refuses them.
         provided_tools: The provided tools on offer to the model.
         max_turns: Model requests per step, corrective turns included.
         max_tool_calls: Tool calls per step.
@@ -296,6 +301,7 @@ class StepExecutorConfiguration(BaseModel):
     system_prompt_suffix_fragments: tuple[str, ...] = ()
     user_prompt_suffix_fragments: tuple[str, ...] = ()
     outcome_transport: OutcomeTransport | Literal["auto"] = "auto"
+    answers: Answers = "lenient"
     provided_tools: tuple[ProvidedToolName, ...] = ("nh_eval", "nh_assign", "nh_exec")
     max_turns: _Positive = 20
     max_tool_calls: _Positive = 100

@@ -54,6 +54,9 @@ EVALUATION = "nighthawk.evaluation."
 
 Inputs: TypeAlias = Mapping[str, object]
 
+READ_AS = "nighthawk.read_as"
+"""The attribute with the forms in which an answer or a call was read that was not as it should be."""
+
 WORKER = "nighthawk.worker"
 """The attribute with the name of the worker on which the work of a node runs."""
 

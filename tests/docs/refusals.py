@@ -335,7 +335,7 @@ TWO: tuple[Transport, ...] = ("tool", "native")
 NAMED = {"context_limits": nh.StepContextLimits(visible_names="named")}
 
 SCENARIOS: tuple[Scenario, ...] = (
-    of_answer("It is no JSON", "not_json", Given(text="{'kind': 'pass'}")),
+    of_answer("It is no JSON", "not_json", Given(text="{kind: pass}")),
     of_answer("It is JSON, but no object", "not_json", Given(text="[1]"), ("native", "direct")),
     of_answer("It was cut off", "cut_off", Given(text='{"kind": "pa', is_cut=True)),
     *(of_answer("It is too long", "too_long", answer(kind="raise", raise_message="a" * 90), (transport,),
@@ -343,7 +343,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     of_answer("It is text, where a call of `nh_outcome` ends the block", "no_outcome",
               Given(text="I am done."), ("tool",), start="That outcome was refused: "),
     of_answer("The kind is not allowed", "outcome_kind", answer(kind="break")),
-    of_answer("A field is not one of the kind", "outcome_fields", answer(kind="pass", reason="done")),
+    of_answer("A field is not one of the kind", "outcome_fields", answer(kind="pass", raise_message="done")),
     of_answer("A field is missing", "outcome_fields", answer(kind="return"), TWO),
     of_answer("A field is missing", "outcome_fields", answer(kind="return"), ("direct",)),
     of_answer("It gives a value and an expression", "outcome_fields",
@@ -390,7 +390,8 @@ SCENARIOS: tuple[Scenario, ...] = (
                 (transport,), start=start)
       for transport, start in zip(TWO, (None, "That outcome was "), strict=True)),
     of_call("The code is no Python", "invalid_input", evaluate("text +")),
-    of_call("The expression is statements", "invalid_input", evaluate("found = text.find('a')")),
+    of_call("The expression is statements, and answers are strict", "invalid_input",
+            evaluate("found = text.find('a')"), configuration={"answers": "strict"}),
     of_call("A name does not exist", "resolution", evaluate("txt")),
     of_call("What it calls raises", "execution", evaluate("lookup('fig')")),
     of_call("What it calls may succeed later", "transient", evaluate("overloaded()")),

@@ -192,7 +192,7 @@ async def test_8_4_the_outcome_may_be_flat_or_wrapped(
 )
 async def test_8_4_any_other_final_response_is_an_error_that_quotes_the_model(text: str, named: str) -> None:
     with pytest.raises(nh.ExecutionError, match=f"(?s){named}.*the model said: ") as caught:
-        await run_label(answering(text, max_corrective_turns=0))
+        await run_label(answering(text, max_corrective_turns=0, answers="strict"))
     assert text[:100] in str(caught.value)
     assert len(str(caught.value)) < 1500
 

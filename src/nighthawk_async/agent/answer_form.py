@@ -67,6 +67,7 @@ class AnswerForm(Struct, frozen=True, kw_only=True, eq=False):
         return_value: The JSON Schema of the return value; None if it has to be given by an expression, as in
             a block with write bindings: a value beside them would be taken for one of theirs.
         return_type: The type of the return value.
+        binding_types: The types of the write bindings that may be given as data.
         nullable: The write bindings whose type takes None.
         definitions: The schemas that `$ref` refers to.
         takes_expressions: Whether expressions may be given at all; they may not without tools.
@@ -82,6 +83,7 @@ class AnswerForm(Struct, frozen=True, kw_only=True, eq=False):
     expressions: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     return_value: _Schema | None = None
     return_type: object = object
+    binding_types: Mapping[str, object] = field(default_factory=lambda: _NOTHING)
     nullable: frozenset[str] = frozenset()
     definitions: Mapping[str, _Schema] = field(default_factory=lambda: _NOTHING)
     takes_expressions: bool = True
@@ -203,6 +205,9 @@ def _form(site: _Site) -> AnswerForm:
         expressions={subjects[each]: reason for each, reason in refused.items() if each in subjects},
         return_value=schemas.get(RETURN_VALUE),
         return_type=site.return_type,
+        binding_types={
+            name: each for name, each in site.binding_types if f"write binding '{name}'" in schemas
+        },
         nullable=frozenset(
             subjects[each]
             for each, schema in schemas.items()

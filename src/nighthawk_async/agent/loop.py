@@ -10,6 +10,7 @@ answers with `refuse` if it is invalid.
 from typing import TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..errors import (
     AnnotationError,
@@ -48,12 +49,22 @@ from ..types.model import (
     ToolCallCompleted,
     UsageReported,
 )
-from ..types.outcomes import RaiseStepOutcome
+from ..types.outcomes import RaiseStepOutcome, Reading
 from ..types.usage import Usage
 from .answer_form import outcome_tool, wrapped_schema
 from .model_call import unreported_usage
-from .outcome_codec import Answer, parse_answer
-from .refusals import ANSWER_AGAIN, CUT_OFF, cause_of, count_correction, find_host_error, quote, refusal_text
+from .outcome_codec import Answer, has_answer, parse_answer
+from .readings import read_tool_name
+from .refusals import (
+    ANSWER_AGAIN,
+    CUT_OFF,
+    cause_of,
+    count_correction,
+    count_readings,
+    find_host_error,
+    quote,
+    refusal_text,
+)
 from .task import AgentTask
 
 _END_AGAIN = "End the block again."
@@ -71,7 +82,11 @@ class NextTurn(Struct, frozen=True, kw_only=True):
 
 
 class ProposedOutcome(Struct, frozen=True, kw_only=True):
-    """Have this answer validated: first the values of write bindings, then the outcome."""
+    """Have this answer validated: first the values of write bindings, then the outcome.
+
+    Args:
+        answer: The answer.
+    """
 
     answer: Answer
 
@@ -87,6 +102,7 @@ class _Turn(Struct, kw_only=True):
     calls: list[ToolCall] = []
     results: dict[int, ToolResult] = {}
     outcome_position: int | None = None
+    readings: list[Reading] = []
     finish_reason: FinishReason | None = None
     provider_content: ProviderContent | None = None
     usage: Usage | None = None
@@ -118,12 +134,13 @@ class AgentLoop:
         self._tools = task.tools
         self._response_format: ResponseFormat | None = None
         self._form = task.form
+        self._is_strict = task.answers == "strict"
         if task.outcome_transport == "tool":
             self._tools = (*task.tools, outcome_tool(self._form))
         else:
             self._response_format = ResponseFormat(name="outcome", schema=wrapped_schema(self._form))
         self._turn = _Turn()
-        self._turn_tools = 0
+        self._turn_tools: tuple[ToolDefinition, ...] = ()
         self._turns = 0
         self._tool_calls = 0
         self._corrections = 0
@@ -178,7 +195,7 @@ class AgentLoop:
         if steered:
             self._conversation.add(UserMessage(content=steered), is_kept=True)
         tools = self._offered_tools()
-        self._turn_tools = len(tools)
+        self._turn_tools = tools
         return ModelRequest(
             system_prompt=self._task.system_prompt,
             messages=tuple(self._conversation.sent),
@@ -239,7 +256,7 @@ class AgentLoop:
         if turn.finish_reason == "content_filter" and not turn.calls:
             what = f"step {self._task.step_id}: the provider's content filter withheld the answer"
             raise ExecutionError(f"{what}: {self._quoted()}").without_content(what)
-        self._conversation.add_response(turn.message, turn.usage, self._turn_tools)
+        self._conversation.add_response(turn.message, turn.usage, len(self._turn_tools))
         turn.has_ended = True
         if turn.outcome_position is not None:
             return self._end_with_outcome_call(turn.outcome_position)
@@ -331,7 +348,7 @@ class AgentLoop:
             reason = f"not carried out: it came after {OUTCOME_TOOL_NAME}, which must be the last call"
             turn.results[position] = _error_result(call, reason)
             return None
-        if call.name == OUTCOME_TOOL_NAME and self._task.outcome_transport == "tool":
+        if self._task.outcome_transport == "tool" and self._delivers_outcome(call):
             turn.outcome_position = position
             return None
         if self._tool_calls >= self._task.max_tool_calls:
@@ -340,6 +357,16 @@ class AgentLoop:
             raise StepLimitError(f"{what}; the model last said: {self._quoted()}").without_content(what)
         self._tool_calls += 1
         return RunToolCall(position=position, call=call)
+
+    def _delivers_outcome(self, call: ToolCall) -> bool:
+        offered = [tool.name for tool in self._turn_tools]
+        if self._is_strict or call.name in offered:
+            return call.name == OUTCOME_TOOL_NAME
+        readings: list[Reading] = []
+        if read_tool_name(call.name, offered, readings) != OUTCOME_TOOL_NAME:
+            return False
+        self._turn.readings += readings
+        return True
 
     def _end_with_outcome_call(self, position: int) -> TurnEnd:
         failed = [
@@ -368,7 +395,7 @@ class AgentLoop:
     def _is_reasoned_raise(self, text: str) -> bool:
         """Whether an outcome raises for a reason other than a result in the same response."""
         try:
-            outcome = parse_answer(text, self._form).outcome
+            outcome = parse_answer(text, self._form, is_strict=self._is_strict).outcome
         except ExecutionError:
             return False
         return isinstance(outcome, RaiseStepOutcome) and bool(
@@ -381,6 +408,8 @@ class AgentLoop:
             return self._propose(text)
         if self._turn.finish_reason == "length":
             self._refuse(CUT_OFF, "cut_off")
+        elif not self._is_strict and has_answer(text, self._form):
+            return self._propose(text)
         else:
             self._refuse(
                 f"end the block by calling {OUTCOME_TOOL_NAME}; text alone does nothing", "no_outcome"
@@ -392,14 +421,17 @@ class AgentLoop:
         if excess is not None:
             self._refuse(f"the fields of the outcome {excess}; refer to values by their names", "too_long")
             return NextTurn()
+        is_cut_off = self._turn.finish_reason == "length"
         try:
-            answer = parse_answer(text, self._form)
+            answer = parse_answer(text, self._form, is_strict=self._is_strict or is_cut_off)
         except ExecutionError as error:
-            if self._turn.finish_reason == "length":
+            if is_cut_off:
                 self._refuse(CUT_OFF, "cut_off")
             else:
                 self.refuse(error)
             return NextTurn()
+        if self._turn.readings:
+            answer = replace(answer, readings=(*self._turn.readings, *answer.readings))
         return ProposedOutcome(answer=answer)
 
     def _results(self) -> ToolResultsMessage:
@@ -438,6 +470,8 @@ async def is_final(task: AgentTask, loop: AgentLoop, answer: Answer) -> bool:
         ExecutionError: The answer is refused for good.
     """
     outcome = answer.outcome
+    if answer.readings:
+        count_readings(answer.readings)
     if await _is_held_back(task, loop):
         return False
     try:

@@ -4,14 +4,16 @@ An answer is a flat object with the fields of its kind and no others. Where a pr
 a union at the root it travels as `{"result": …}`; both forms are understood.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard, cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..errors import ExecutionError, ToolValidationError
 from ..kernel.conclude import full_type_name
 from ..kernel.environment import find_environment
+from ..prompt.scalars import PLAIN_TYPES
 from ..types.outcomes import (
     OUTCOME_KINDS,
     BreakStepOutcome,
@@ -19,21 +21,16 @@ from ..types.outcomes import (
     OutcomeKind,
     PassStepOutcome,
     RaiseStepOutcome,
+    Reading,
     ReturnStepOutcome,
     StepOutcome,
 )
 from ..types.unset import UNSET
 from ..values.plain_data import validate_data
-from ..wire.json_text import NOT_JSON, decode_json, describe_not_json
+from ..wire.json_text import NOT_JSON, decode_json, describe_not_json, has_duplicates
+from ..wire.loose_json import NotOneMeaningError
 from .answer_form import RETURN_VALUE, AnswerForm
-
-_FIELDS: Mapping[OutcomeKind, tuple[str, ...]] = {
-    "pass": (),
-    "return": ("return_value", "return_expression"),
-    "break": (),
-    "continue": (),
-    "raise": ("raise_message", "raise_error_type", "raise_expression"),
-}
+from .readings import FIELDS, read_answer, read_fields, read_values
 
 
 class Answer(Struct, frozen=True, kw_only=True, eq=False):
@@ -42,28 +39,96 @@ class Answer(Struct, frozen=True, kw_only=True, eq=False):
     Args:
         outcome: The outcome of the block; a value to return is validated.
         bindings: The values of write bindings as data, not yet validated.
+        readings: The forms in which it was read; empty for an answer as it should be.
     """
 
     outcome: StepOutcome
     bindings: Mapping[str, object]
+    readings: tuple[Reading, ...] = ()
 
 
-def parse_answer(text: str, form: AnswerForm) -> Answer:
-    """Parse an answer strictly.
+def parse_answer(text: str, form: AnswerForm, *, is_strict: bool = False) -> Answer:
+    """Parse an answer.
+
+    Args:
+        text: The text of the answer.
+        form: The ways to answer the block.
+        is_strict: Whether nothing is read that is not as it should be; see `readings`.
 
     Raises:
         ExecutionError: The text is not JSON, or not an answer to this block; the message names the fault and
             its place.
     """
-    return answer_from_mapping(parse_json_object(text), form)
+    try:
+        answer = _answer(parse_json_object(text), form, ())
+    except ExecutionError:
+        if is_strict:
+            raise
+        readings: list[Reading] = []
+        try:
+            fields = read_answer(text, form, readings)
+        except NotOneMeaningError:
+            fields = None
+        if fields is None:
+            raise
+        return _answer(fields, form, readings)
+    return answer if is_strict or not answer.bindings else _with_read_bindings(answer, form)
 
 
-def answer_from_mapping(data: Mapping[str, Any], form: AnswerForm) -> Answer:
+def has_answer(text: str, form: AnswerForm) -> bool:
+    """Whether a text holds an object that ends the block, in a fence or among words.
+
+    Args:
+        text: The text of a response without calls.
+        form: The ways to answer the block.
+    """
+    try:
+        fields = read_answer(text, form, [])
+    except NotOneMeaningError:
+        return False
+    return fields.get("kind") in form.allowed_kinds
+
+
+def answer_from_mapping(data: Mapping[str, Any], form: AnswerForm, *, is_strict: bool = False) -> Answer:
     """An answer from its decoded JSON object.
+
+    Args:
+        data: The object.
+        form: The ways to answer the block.
+        is_strict: As for `parse_answer`.
 
     Raises:
         ExecutionError: It is no answer to this block; the message names the fault and its place.
     """
+    try:
+        answer = _answer(data, form, ())
+    except ExecutionError:
+        if is_strict:
+            raise
+        readings: list[Reading] = []
+        try:
+            fields = read_fields(data, form, readings)
+        except NotOneMeaningError:
+            fields = None
+        if fields is None:
+            raise
+        return _answer(fields, form, readings)
+    return answer if is_strict or not answer.bindings else _with_read_bindings(answer, form)
+
+
+def _with_read_bindings(answer: Answer, form: AnswerForm) -> Answer:
+    """The answer with values of write bindings in the form that their types have in JSON."""
+    for name in answer.bindings:
+        if id(form.binding_types.get(name)) not in PLAIN_TYPES:
+            break
+    else:
+        return answer  # as in most answers
+    readings: list[Reading] = []
+    bindings = read_values(answer.bindings, form.binding_types, readings)
+    return replace(answer, bindings=bindings, readings=tuple(dict.fromkeys(readings))) if readings else answer
+
+
+def _answer(data: Mapping[str, Any], form: AnswerForm, readings: Sequence[Reading]) -> Answer:
     if set(data) == {"result"} and isinstance(data["result"], dict):
         data = cast("dict[str, Any]", data["result"])
     kind = data.get("kind")
@@ -76,7 +141,7 @@ def answer_from_mapping(data: Mapping[str, Any], form: AnswerForm) -> Answer:
     unknown = sorted(
         name
         for name, value in data.items()
-        if value is not None and name not in ("kind", "bindings", *_FIELDS[kind])
+        if (value is not None or name in form.nullable) and name not in ("kind", "bindings", *FIELDS[kind])
     )
     if unknown:
         is_value = any(name in form.bindings for name in unknown)
@@ -84,7 +149,11 @@ def answer_from_mapping(data: Mapping[str, Any], form: AnswerForm) -> Answer:
             f"an outcome of kind '{kind}' has no field {', '.join(map(repr, unknown))}"
             + "; the values of variables belong into its field 'bindings'" * is_value
         ).caused_by("outcome_fields")
-    return Answer(outcome=_outcome(kind, data, form), bindings=_bindings(data.get("bindings"), form))
+    return Answer(
+        outcome=_outcome(kind, data, form),
+        bindings=_bindings(data.get("bindings"), form),
+        readings=tuple(dict.fromkeys(readings)),
+    )
 
 
 def _bindings(given: object, form: AnswerForm) -> dict[str, object]:
@@ -233,5 +302,9 @@ def parse_json_object(text: str) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise ExecutionError(f"the answer is not a JSON object but {type(data).__name__}").caused_by(
             "not_json"
+        )
+    if has_duplicates(text):
+        raise ExecutionError("the answer gives a field twice, with different values").caused_by(
+            "outcome_fields"
         )
     return cast("dict[str, Any]", data)

@@ -4,7 +4,7 @@
 metrics. Errors that concern only the host are no refusals.
 """
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from dataclasses import replace as replace_fields
 from types import UnionType
@@ -28,12 +28,14 @@ from ..errors import (
 from ..kernel.commit import find_interception_error
 from ..kernel.conclude import INITIALIZE_IT
 from ..kernel.environment import Environment, find_environment
-from ..kernel.reports import Corrected, correction_attributes
+from ..kernel.reports import Corrected, ReadLeniently, correction_attributes, reading_attributes
 from ..kernel.tool_calls import ToolOutcome, canonical_arguments, outcome_of_failure
+from ..observation import READ_AS, find_node_writer
 from ..prompt.stubs import TypeNames, fields_by_key, stub_of
 from ..prompt.types import is_type_alias
 from ..tracing import note_event
 from ..types.messages import ToolCall, ToolResult, UserContent
+from ..types.outcomes import Reading
 from ..types.quick_init import quick_init
 
 if TYPE_CHECKING:
@@ -75,6 +77,28 @@ def count_correction(cause: CorrectionCause) -> None:
     if actor.node is not None:
         actor.node.set_attributes(correction_attributes(actor.progress.corrections))
     note_event(Corrected(cause=cause))
+
+
+def count_readings(readings: Iterable[Reading]) -> None:
+    """Count the forms in which an answer or a call was read, and mark the node of the active work with them.
+
+    Args:
+        readings: The forms; none for an answer as it should be.
+    """
+    readings = tuple(dict.fromkeys(readings))
+    environment = find_environment()
+    if not readings or environment is None or environment.step is None:
+        return
+    actor = environment.step.actor
+    for reading in readings:
+        environment.usage_meter.count_reading(reading)
+        actor.progress.readings[reading] += 1
+        note_event(ReadLeniently(reading=reading))
+    if actor.node is not None:
+        actor.node.set_attributes(reading_attributes(actor.progress.readings))
+    node = find_node_writer()
+    if node is not None:
+        node.set_attributes({READ_AS: ", ".join(readings)})
 
 
 _MAX_CHARACTERS = 500

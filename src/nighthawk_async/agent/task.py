@@ -20,7 +20,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import anyio.to_thread
 from msgspec import Struct
 
-from ..configuration import Compaction, StepExecutorConfiguration
+from ..configuration import Answers, Compaction, StepExecutorConfiguration
 from ..errors import ExecutionError, NighthawkError
 from ..kernel.environment import find_environment
 from ..observation import NodeWriter
@@ -47,6 +47,7 @@ from ..types.quick_init import quick_init
 from ..types.usage import Usage
 from .answer_form import AnswerForm, flat_schema
 from .outcome_codec import answer_from_mapping
+from .refusals import count_readings
 
 
 class ContextWindowError(ExecutionError):
@@ -87,6 +88,9 @@ _GREATEST_RESERVE = 0.5
 _FULL = 0.95
 """The part of the room at which the context counts as full, because sizes are estimates."""
 
+
+_CHATTER_CHARACTERS = 500
+"""The number of characters of a text beside calls that are sent back."""
 
 _MOST_TOOL_TEXTS = 500
 _TOOL_TEXTS: dict[int, tuple[ToolDefinition, str]] = {}
@@ -218,14 +222,21 @@ class Conversation:
     def add_response(self, message: AssistantMessage, usage: Usage | None, request_tools: int) -> None:
         """Add a response, and take the size of the conversation from its usage.
 
+        Of a long text beside calls only the beginning is sent back: the calls and their results say more. A
+        provider that wants its content back unchanged gets it whole.
+
         Args:
             message: The response.
             usage: The usage that was reported for it; None for none.
             request_tools: The number of tools in its request.
         """
-        self._append(message)
+        sent = _without_chatter(message)
+        if sent is not message and self.sent is self.messages:
+            self.sent = [*self.messages]
+        self._append(message, sent)
         if self.context_window is None:
             return
+        message = sent
         reported = self._size_after(message, usage)
         self._held_characters = 0
         if reported is None:
@@ -234,10 +245,10 @@ class Conversation:
         self._set_base(reported, request_tools)
         self._characters += characters_of(message)
 
-    def _append(self, message: Message) -> None:
+    def _append(self, message: Message, sent: Message | None = None) -> None:
         self.messages.append(message)
         if self.sent is not self.messages:
-            self.sent.append(message)
+            self.sent.append(sent or message)
 
     def is_kept(self, message: Message) -> bool:
         """Whether a message must never be summarised."""
@@ -350,6 +361,15 @@ class Conversation:
             if request.response_format is not None:
                 yield _json(request.response_format.schema)
         yield from map(text_of_tool, request.tools[0 if self._base is None else self._tools :])
+
+
+def _without_chatter(message: AssistantMessage) -> AssistantMessage:
+    """The response as it is sent back: of a long text beside calls, the beginning."""
+    left_out = len(message.text) - _CHATTER_CHARACTERS
+    if not message.tool_calls or message.provider_content is not None or left_out <= 0:
+        return message
+    note = f"… [{left_out:,} more characters of this text beside calls are left out]"
+    return replace(message, text=message.text[:_CHATTER_CHARACTERS] + note)
 
 
 def texts_of(message: Message) -> Iterator[str]:
@@ -467,6 +487,8 @@ class AgentTask:
             `nighthawk_async.scope`.
         keep_messages: Keeps all messages of the conversation, those of the past included, for
             `nighthawk_async.transcript`. Call it when the work ends, in whatever way.
+        answers: Whether answers that are not as they should be are read where they can mean one thing, or
+            refused; see `StepExecutorConfiguration`.
         begin_native_call: Begins a call of a tool that the agent has of its own and carries out by itself,
             such as a shell. Like other calls it passes permissions, approvals, hooks, oversight and budgets,
             under the name in the call, best of the form `Agent.Tool`. The second argument is a function that
@@ -503,6 +525,7 @@ class AgentTask:
     begin_native_call: Callable[
         [ToolCall, Callable[[ToolCall], Awaitable[ToolResult]]], Callable[[], Awaitable[ToolResult]]
     ] = _begin_freely
+    answers: Answers = "lenient"
 
     @property
     def form(self) -> AnswerForm:
@@ -528,7 +551,8 @@ class AgentTask:
         Raises:
             ExecutionError: It is no answer to this block; the message names the fault and its place.
         """
-        parsed = answer_from_mapping(answer, self.form)
+        parsed = answer_from_mapping(answer, self.form, is_strict=self.answers == "strict")
+        count_readings(parsed.readings)
         if parsed.bindings:
             await self.set_bindings(parsed.bindings)
         return parsed.outcome

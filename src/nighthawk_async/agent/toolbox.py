@@ -12,7 +12,7 @@ import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace as dataclass_replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 import anyio
 import msgspec
@@ -42,10 +42,12 @@ from ..prompt.scalars import PLAIN_TYPES
 from ..secret_names import HIDDEN, hides_value
 from ..tracing import Span
 from ..types.messages import ToolCall, ToolDefinition, ToolResult, UserContent
+from ..types.outcomes import Reading
 from ..values.validation import type_name
 from ..wire.json_text import NOT_JSON, check_depth, describe_not_json
 from .answer_form import object_schema, opened_schema
-from .refusals import GuardedCalls, Refusals, count_correction, find_host_error
+from .readings import read_call
+from .refusals import GuardedCalls, Refusals, count_correction, count_readings, find_host_error
 from .task import Conversation
 
 if TYPE_CHECKING:
@@ -56,6 +58,7 @@ else:
     ToolFinder = object
 
 Arguments = TypeVar("Arguments")
+_Begun: TypeAlias = Callable[[], Awaitable[ToolResult]]
 
 _MAX_READ_CHARACTERS = 1_000
 
@@ -64,6 +67,9 @@ _READ = re.compile(
     r"|.*\[\s*(?P<quote>['\"])(?P<key>[^'\"]*)(?P=quote)\s*\]\s*",  # an item under a key
     re.DOTALL,
 )
+
+
+_ASSIGN = "nh_assign"
 
 
 class _EvalArguments(msgspec.Struct, forbid_unknown_fields=True):
@@ -391,10 +397,14 @@ class Toolbox:
         self._functions = {**self._functions, **found}
         return tuple(function.definition for function in found.values())
 
-    def begin(self, call: ToolCall) -> Callable[[], Awaitable[ToolResult]]:
+    def begin(self, call: ToolCall, readings: Sequence[Reading] = ()) -> _Begun:
         """Begin a call; return an awaitable of its result.
 
         Calls reach the step's state in the order in which they were begun, whatever the order of awaiting.
+
+        Args:
+            call: The call.
+            readings: The forms in which it was read; empty for a call as it should be.
 
         Raises (on awaiting):
             ExecutionError: A synchronous natural function met an awaitable, or the step has ended.
@@ -404,25 +414,36 @@ class Toolbox:
             BudgetExceededError: A budget of the step has no room for the call, or for work that it started.
         """
         if self._journal is not None:
-            return in_call_place(partial(self._begin_observed, call))
-        return self._begin_observed(call)
+            return in_call_place(partial(self._begin_observed, call, readings))
+        return self._begin_observed(call, readings)
 
-    def _begin_observed(self, call: ToolCall) -> Callable[[], Awaitable[ToolResult]]:
+    def begin_read(self, call: ToolCall) -> _Begun:
+        """Begin the call that was meant; see `readings` and `begin`."""
+        read = read_call(call, self._provided, self._functions, self._actor.context, self._max_argument_bytes)
+        return self.begin(read.call, read.readings)
+
+    def _begin_observed(self, call: ToolCall, readings: Sequence[Reading]) -> _Begun:
         parent, agent = find_node_writer(), self._agent
-        if parent is None and agent is None:
+
+        def begin(call: ToolCall) -> _Begun:
+            if readings:
+                count_readings(readings)
             return self._begin_checked(call)
+
+        if parent is None and agent is None:
+            return begin(call)
         from .observed_calls import ObservedCall  # here, because most steps have no observers
 
         activity = None if agent is None else self._activity(call, agent)
         state: NodeState = "waiting" if self._governing else "running"
-        return ObservedCall(parent, self._actor, call, activity, state).begin(self._begin_checked)
+        return ObservedCall(parent, self._actor, call, activity, state).begin(begin)
 
     def _activity(self, call: ToolCall, agent: Span) -> ToolCallActivity:
         tool = self._provided.get(call.name) or self._functions.get(call.name)
         description = "" if tool is None else tool.definition.description
         return ToolCallActivity(call=call, description=description, agent=agent)
 
-    def _begin_checked(self, call: ToolCall) -> Callable[[], Awaitable[ToolResult]]:
+    def _begin_checked(self, call: ToolCall) -> _Begun:
         try:
             check_size(call, self._max_argument_bytes)
         except ToolBoundaryError as error:
@@ -431,7 +452,7 @@ class Toolbox:
             return self._begin_allowed(call)
         return self._guarded.begin(call, self._actor.progress.turns, self._begin_allowed, self._failed)
 
-    def _begin_allowed(self, call: ToolCall) -> Callable[[], Awaitable[ToolResult]]:
+    def _begin_allowed(self, call: ToolCall) -> _Begun:
         if self._governing:
             posted = anyio.Event()
             previous, self._last_posted = self._last_posted, posted
@@ -533,9 +554,6 @@ class Toolbox:
             content=self._room.render(outcome),
             is_error=outcome.error is not None,
         )
-
-
-_ASSIGN = "nh_assign"
 
 
 class AnswerBindings(Struct, frozen=True, eq=False):

@@ -32,6 +32,12 @@ CORRECTION_CAUSE = "nighthawk.correction.cause"
 QUEUE_LIVES = "nighthawk.queue.lives"
 """The library's own metric of the number of lives of runs of queues that have ended."""
 
+READINGS = "nighthawk.readings"
+"""The library's own metric of the number of answers and calls that were read leniently."""
+
+READING = "nighthawk.reading"
+"""The form in which an answer or a call was read."""
+
 QUEUE_NAME = "nighthawk.queue.name"
 """The queue."""
 

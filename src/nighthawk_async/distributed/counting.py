@@ -18,7 +18,7 @@ from ..journal.part_journal import PartJournal
 from ..kernel.calls import current_place
 from ..kernel.environment import find_journal
 
-Kind: TypeAlias = Literal["request", "charge", "step", "correction"]
+Kind: TypeAlias = Literal["request", "charge", "step", "correction", "reading"]
 
 EACH_TIME = ""
 """The key of what counts each time."""
@@ -71,7 +71,7 @@ class Counting:
 
         Args:
             kind: Its kind. A request counts unless its response is recorded, a charge that is no request, a
-                step and a correction count once in their place.
+                step, a correction and a reading count once in their place.
         """
         journal = find_journal()
         if not isinstance(journal, PartJournal):
@@ -80,7 +80,7 @@ class Counting:
         key = f"{kind} {place}"
         if kind == "request" and journal.has_response(place):
             return None if self.has_counted(place) else key
-        result = None if kind == "correction" else journal.find_record(place, "result")
+        result = None if kind in ("correction", "reading") else journal.find_record(place, "result")
         if result is not None and result.epoch == journal.epoch:
             return None  # of a stage, or a tool: it has counted before that was recorded
         if result is None and kind == "request":

@@ -16,6 +16,7 @@ from msgspec import Struct
 from ..errors import CorrectionCause
 from ..kernel.environment import Environment
 from ..kernel.usage_meter import UsageMeter
+from ..types.outcomes import Reading
 from ..types.usage import Usage
 from .counting import EACH_TIME
 from .messages import encode
@@ -39,7 +40,12 @@ class _Correction(Struct, frozen=True, tag="correction", array_like=True):
     cause: CorrectionCause
 
 
-_Report: TypeAlias = _Request | _Step | _Correction
+class _Read(Struct, frozen=True, tag="reading", array_like=True):
+    key: str
+    reading: Reading
+
+
+_Report: TypeAlias = _Request | _Step | _Correction | _Read
 
 _decode = msgspec.msgpack.Decoder(_Report).decode
 
@@ -84,6 +90,8 @@ class _UsagePart(ProgramPart):
                 self._environment.usage_meter.count_step()
             case _Correction(cause=cause):
                 self._environment.usage_meter.count_correction(cause)
+            case _Read(reading=reading):
+                self._environment.usage_meter.count_reading(reading)
 
 
 @contextmanager
@@ -118,3 +126,8 @@ class _Reporter:
         key = self._channel.counting.take_key("correction")
         if key is not None:
             self._channel.tell(TOPIC, encode(_Correction(key, cause)))
+
+    def count_reading(self, reading: Reading) -> None:
+        key = self._channel.counting.take_key("reading")
+        if key is not None:
+            self._channel.tell(TOPIC, encode(_Read(key, reading)))

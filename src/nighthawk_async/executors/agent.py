@@ -2,10 +2,12 @@
 
 from collections import ChainMap
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio.to_thread
+import msgspec
 
 from ..agent.policies import Offering
 from ..agent.prompt import StepPrompt, check_mentioned_tools
@@ -25,6 +27,7 @@ from ..lazy_exports import LazyModule
 from ..parallel.decided_limits import run_within
 from ..pickling import checked_picklable
 from ..ports import Model
+from ..prompt.scalars import PLAIN_TYPES
 from ..prompt.tokens import TokenCounter
 from ..threads import thread_limiter
 from ..tracing import Span, traced
@@ -346,7 +349,7 @@ class AgentStepExecutor:
             system_prompt=system_prompt,
             user_prompt=prompt.user(),
             tools=tools,
-            begin_tool_call=partial(_begin_counted, step, toolbox),
+            begin_tool_call=partial(_begin_counted, step, toolbox, configuration.answers == "strict"),
             outcome_transport="native" if transport == "native" else "tool",
             allowed_kinds=context.allowed_kinds,
             raise_error_types=form.raise_error_types,
@@ -368,6 +371,7 @@ class AgentStepExecutor:
             past=() if opening is None else opening.messages_for(model, has_tools=has_calls),
             keep_messages=partial(_keep_conversation, step, model_name, system_prompt, toolbox),
             begin_native_call=partial(_begin_native, step, environment, span),
+            answers=configuration.answers,
         )
 
     def _toolbox(
@@ -402,6 +406,15 @@ class AgentStepExecutor:
         )
 
 
+class _Assignment(msgspec.Struct, forbid_unknown_fields=True):
+    target_path: str
+    value: object = None
+    expression: str = ""
+
+
+_decode_assignment = msgspec.json.Decoder(_Assignment).decode
+
+
 def _usage_report(environment: Environment, step: Step, span: Span | None) -> Callable[[str, Usage], None]:
     """Return what counts usage for the run or scope, for the step, and for the span of the agent."""
 
@@ -414,15 +427,31 @@ def _usage_report(environment: Environment, step: Step, span: Span | None) -> Ca
     return report
 
 
-def _begin_counted(step: Step, toolbox: Toolbox, call: ToolCall) -> Callable[[], Awaitable[ToolResult]]:
+def _begin_counted(
+    step: Step, toolbox: Toolbox, is_strict: bool, call: ToolCall
+) -> Callable[[], Awaitable[ToolResult]]:
     """Begin a tool call that counts as in flight until its result is there."""
-    result = toolbox.begin(call)
+    is_plain = is_strict or _is_plain_assignment(call, step.context)
+    result = toolbox.begin(call) if is_plain else toolbox.begin_read(call)
 
     async def finish() -> ToolResult:
         with step.actor.progress.in_flight(call):
-            return await result()
+            given = await result()
+        return given if given.name == call.name else replace(given, name=call.name)  # as the model wrote it
 
     return finish
+
+
+def _is_plain_assignment(call: ToolCall, context: StepContext) -> bool:
+    """Whether a call sets a variable of a plain type, so that it needs no reading, as in most steps."""
+    if call.name != "nh_assign":
+        return False
+    try:
+        arguments = _decode_assignment(call.arguments)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return False
+    is_plain = id(context.binding_types.get(arguments.target_path)) in PLAIN_TYPES
+    return is_plain and arguments.expression[:1] not in ("`", " ", "\t", "\n")
 
 
 def _begin_native(

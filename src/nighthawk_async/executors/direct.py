@@ -25,7 +25,17 @@ from ..agent.model_call import find_partial_answer, load_price, report_request, 
 from ..agent.outcome_codec import answer_from_mapping, parse_json_object
 from ..agent.policies import active_fitting
 from ..agent.prompt import StepPrompt
-from ..agent.refusals import ANSWER_AGAIN, CUT_OFF, Refusals, cause_of, count_correction, quote, refusal_text
+from ..agent.readings import read_variables
+from ..agent.refusals import (
+    ANSWER_AGAIN,
+    CUT_OFF,
+    Refusals,
+    cause_of,
+    count_correction,
+    count_readings,
+    quote,
+    refusal_text,
+)
 from ..agent.schemas import Endpoint
 from ..agent.task import Conversation
 from ..agent.toolbox import AnswerBindings
@@ -56,10 +66,11 @@ from ..types.model import (
     TextDelta,
     UsageReported,
 )
-from ..types.outcomes import PassStepOutcome, StepOutcome
+from ..types.outcomes import PassStepOutcome, Reading, StepOutcome
 from ..types.usage import Usage
 from ..values.plain_data import data_schemas, validate_data
 from ..values.validation import type_name
+from ..wire.loose_json import NotOneMeaningError, read_object
 
 Answer = TypeVar("Answer")
 
@@ -113,6 +124,7 @@ class Asker:
         asked: The messages of all questions so far, without those of the past.
         system_prompts: The system prompts of the questions so far.
         site: The address of the block; see `ModelRequest.site`.
+        is_strict: Whether answers with faults are refused; see `readings`.
     """
 
     model: Model
@@ -128,6 +140,7 @@ class Asker:
     asked: list[Message] = field(default_factory=list[Message])
     system_prompts: list[str] = field(default_factory=list[str])
     site: str = ""
+    is_strict: bool = False
 
     async def ask(
         self, question: Question, check: Callable[[Mapping[str, Any]], Awaitable[Answer]]
@@ -166,7 +179,7 @@ class Asker:
             try:
                 if response.finish_reason == "length":
                     raise ExecutionError(CUT_OFF).caused_by("cut_off")
-                accepted = await check(parse_json_object(response.text))
+                accepted = await check(self._object_in(response))
             except OutcomeRefusedError as error:
                 refusal = f"That answer was not accepted yet: {error.feedback}\n{ANSWER_AGAIN}"
                 cause: CorrectionCause = "oversight"
@@ -188,6 +201,18 @@ class Asker:
             write_note(refusal)
             count_correction(cause)
             self._add(UserMessage(content=(refusal,)))
+
+    def _object_in(self, response: _Response) -> Mapping[str, Any]:
+        """The object of an answer; one that was cut off may be a part of another."""
+        if self.is_strict:
+            return parse_json_object(response.text)
+        readings: list[Reading] = []
+        try:
+            found = read_object(response.text, readings)
+        except NotOneMeaningError:
+            return parse_json_object(response.text)
+        count_readings(readings)
+        return found
 
     def _add(self, message: UserMessage) -> None:
         self.asked.append(message)
@@ -291,6 +316,7 @@ async def answer_directly(
         conversation=Conversation.of_step(prompt.configuration, model, prompt.counter, ()),
         past=() if step.opening is None else step.opening.messages_for(model, has_tools=False),
         site=site,
+        is_strict=prompt.configuration.answers == "strict",
     )
     try:
         if model.capabilities.is_small:
@@ -316,7 +342,8 @@ async def _answer_at_once(
     )
 
     async def check(data: Mapping[str, Any]) -> tuple[StepOutcome, dict[str, object]]:
-        answer = answer_from_mapping(data, form)
+        answer = answer_from_mapping(data, form, is_strict=asker.is_strict)
+        count_readings(answer.readings)
         await bindings.set(answer.bindings)
         changed = context.changed_bindings()
         await step.conclude(answer.outcome, changed)
@@ -368,7 +395,7 @@ async def _answer_piecemeal_once(
     question = _short_question(context, prompt, {"outcome": schema}, definitions)
 
     async def check(answer: Mapping[str, Any]) -> StepOutcome | OutcomeRefusedError:
-        outcome = _outcome_of_answer(context, _object_field(answer, "outcome"))
+        outcome = _outcome_of_answer(context, answer, is_strict=asker.is_strict)
         try:
             await step.conclude(outcome, bindings)
         except OutcomeRefusedError as refused:
@@ -421,7 +448,13 @@ async def _ask_bindings(
     question = _short_question(context, prompt, asked, definitions)
 
     async def check(answer: Mapping[str, Any]) -> dict[str, object]:
-        return {name: _checked(answer, name, context.binding_types.get(name, object)) for name in names}
+        readings: list[Reading] = []
+        if not asker.is_strict:
+            types = {name: context.binding_types.get(name, object) for name in names}
+            answer = read_variables(answer, types, readings)
+        checked = {name: _checked(answer, name, context.binding_types.get(name, object)) for name in names}
+        count_readings(readings)
+        return checked
 
     return await asker.ask(question, check)
 
@@ -513,9 +546,18 @@ def _outcome_schemas_of(context: StepContext, typed: Mapping[str, dict[str, Any]
     return [variant for kind in form.allowed_kinds for variant in variant_schemas(kind, form)]
 
 
-def _outcome_of_answer(context: StepContext, data: dict[str, object]) -> StepOutcome:
+def _outcome_of_answer(context: StepContext, answer: Mapping[str, Any], *, is_strict: bool) -> StepOutcome:
     """The outcome that an answer gives; raises `ExecutionError` when it is not allowed."""
-    return answer_from_mapping(data, _form_of(context)).outcome
+    if is_strict or isinstance(answer.get("outcome"), dict):
+        data: Mapping[str, Any] = _object_field(answer, "outcome")
+    elif isinstance(text := answer.get("outcome"), str):
+        data = parse_json_object(text)
+        count_readings(("json_text",))
+    else:
+        data = answer if "outcome" not in answer else _object_field(answer, "outcome")
+    parsed = answer_from_mapping(data, _form_of(context), is_strict=is_strict)
+    count_readings(parsed.readings)
+    return parsed.outcome
 
 
 def _form_of(context: StepContext) -> AnswerForm:

@@ -27,7 +27,7 @@ from ..types.outcomes import (
     StepOutcome,
 )
 from ..types.unset import UNSET
-from ..values.error_text import describe_error
+from ..values.error_text import NOT_AWAITED, describe_error
 from ..values.validation import NEW, Declared, Origin, type_name, validate_value
 from .actor import StepActor
 from .context import StepContext, calls_something, is_of_call
@@ -351,6 +351,8 @@ def _validate_return_value(
         origin = origin or origin_of(value, annotation, declared, context)
         return validated_return(value, annotation, origin=origin)
     except ToolValidationError as error:
+        if note and NOT_AWAITED in str(error):
+            note = "; what else return_expression called is done"
         raise _not_valid(context, error, note, cause="return_value") from error
 
 

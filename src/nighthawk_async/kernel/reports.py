@@ -19,7 +19,7 @@ from ..tracing import Span
 from ..types.execution import ExecutionRef, PartialValues
 from ..types.messages import ToolCall, UserContent
 from ..types.model import ModelEvent, ModelRequest
-from ..types.outcomes import RaiseStepOutcome, StepOutcome
+from ..types.outcomes import RaiseStepOutcome, Reading, StepOutcome
 from .actor import StepActor
 from .conclude import StepResult
 from .context import StepContext
@@ -138,6 +138,16 @@ class Corrected(Struct, frozen=True, kw_only=True, eq=False):
     cause: CorrectionCause
 
 
+class ReadLeniently(Struct, frozen=True, kw_only=True, eq=False):
+    """An answer or a call was read although it was not as it should be.
+
+    Args:
+        reading: The form in which it was read.
+    """
+
+    reading: Reading
+
+
 class ResultEvaluated(Struct, frozen=True, kw_only=True, eq=False):
     """A scorer has scored the result of a trial, or could not.
 
@@ -175,13 +185,15 @@ class QueueLifeEnded(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class Corrections(Struct, frozen=True, kw_only=True, eq=False):
-    """The corrections of a step, at its end.
+    """The corrections of a step, and what was read leniently in it, at its end.
 
     Args:
-        counts: Their number, by cause.
+        counts: The number of corrections, by cause.
+        readings: The number of answers and calls that were read leniently, by the form of reading.
     """
 
     counts: Mapping[CorrectionCause, int]
+    readings: Mapping[Reading, int]
 
 
 HookAnswer: TypeAlias = Literal["veto", "abort", "modify"]
@@ -221,6 +233,11 @@ class HookFailed(Struct, frozen=True, kw_only=True, eq=False):
 def correction_attributes(counts: Mapping[CorrectionCause, int]) -> dict[str, int]:
     """Return the attributes for a step's corrections: their number by cause."""
     return {f"nighthawk.step.corrections.{cause}": count for cause, count in counts.items()}
+
+
+def reading_attributes(counts: Mapping[Reading, int]) -> dict[str, int]:
+    """Return the attributes for what was read leniently in a step: the numbers by form."""
+    return {f"nighthawk.step.readings.{reading}": count for reading, count in counts.items()}
 
 
 def identity_attributes(execution_ref: ExecutionRef) -> dict[str, str]:
@@ -323,8 +340,9 @@ class ObservedStep:
     def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
         if self._parent is not None:
             self._end_node(self._parent, exc)
-        if self._span is not None and self._actor is not None and self._actor.progress.corrections:
-            self._span.note(Corrections(counts=self._actor.progress.corrections))
+        progress = None if self._actor is None else self._actor.progress
+        if self._span is not None and progress is not None and (progress.corrections or progress.readings):
+            self._span.note(Corrections(counts=progress.corrections, readings=progress.readings))
 
     def _end_node(self, parent: NodeWriter, error: BaseException | None) -> None:
         if self._active_node is not None:

@@ -230,7 +230,7 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON")
 
 
-_MAX_MESSAGE_CHARACTERS = 2_000
+_MAX_MESSAGE_CHARACTERS = 4_000
 
 
 class ToolError(Struct, frozen=True, kw_only=True):

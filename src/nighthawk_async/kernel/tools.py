@@ -157,6 +157,11 @@ class Tool(ABC):
         """The names of the parameters that the model sees."""
 
     @property
+    def parameter_types(self) -> Mapping[str, object]:
+        """The types of the parameters; those of none where they are not known."""
+        return {}
+
+    @property
     @abstractmethod
     def defaults(self) -> dict[str, object]:
         """The defaults of the parameters that have one."""
@@ -214,6 +219,14 @@ class ToolFunction(Tool):
     def parameter_names(self) -> tuple[str, ...]:
         """The names of the parameters that the model sees."""
         return tuple(parameter.name for parameter in self._parameters)
+
+    @property
+    def parameter_types(self) -> Mapping[str, object]:
+        """The types of the parameters; empty where an annotation cannot be resolved."""
+        try:
+            return {name: each.annotation for name, each in self._arguments.parameters.items()}
+        except ToolRegistrationError:
+            return {}
 
     def json_schema(self) -> dict[str, Any]:
         """Return the JSON Schema of the arguments.

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -22,7 +22,7 @@ from ..pickling import reduced_with_mappings
 from ..prompt.plain_text import single_line
 from ..secret_names import HIDDEN, hides_value
 from ..types.messages import AssistantMessage, Message, ToolCall
-from ..types.outcomes import OutcomeKind
+from ..types.outcomes import OutcomeKind, Reading
 from ..types.usage import Usage
 from ..values.error_text import describe_error
 from .features import Feature
@@ -43,6 +43,13 @@ class UsageReceiver(Protocol):
         """Receive a correction of the model."""
         ...
 
+    def count_reading(self, reading: Reading) -> None:
+        """Receive the form in which an answer or a call was read."""
+        ...
+
+
+_State: TypeAlias = tuple[dict[str, Usage], int, dict[CorrectionCause, int], dict[Reading, int]]
+
 
 class UsageMeter:
     """Adds up usage per model, and passes every addition on to the meter of the enclosing scope.
@@ -54,7 +61,7 @@ class UsageMeter:
         receiver: Receives everything that is counted, if this is the outermost meter; None for nothing.
     """
 
-    __slots__ = ("_by_model", "_corrections", "_lock", "_parent", "_receiver", "_steps")
+    __slots__ = ("_by_model", "_corrections", "_lock", "_parent", "_readings", "_receiver", "_steps")
 
     def __init__(self, parent: "UsageMeter | None" = None, *, receiver: UsageReceiver | None = None) -> None:
         self._parent = parent
@@ -62,15 +69,17 @@ class UsageMeter:
         self._by_model: dict[str, Usage] = {}
         self._steps = 0
         self._corrections: dict[CorrectionCause, int] = {}
+        self._readings: dict[Reading, int] = {}
         self._lock = threading.Lock()
 
-    def __getstate__(self) -> tuple[dict[str, Usage], int, dict[CorrectionCause, int]]:
+    def __getstate__(self) -> _State:
         """Return the usage so far, for copies and pickles, which pass nothing on to an enclosing scope."""
         with self._lock:
-            return dict(self._by_model), self._steps, dict(self._corrections)
+            return dict(self._by_model), self._steps, dict(self._corrections), dict(self._readings)
 
-    def __setstate__(self, state: tuple[dict[str, Usage], int, dict[CorrectionCause, int]]) -> None:
-        self._by_model, self._steps, self._corrections = state
+    def __setstate__(self, state: _State) -> None:
+        self._by_model, self._steps, self._corrections, *readings = state
+        self._readings = readings[0] if readings else {}  # pickles of older versions have none
         self._parent, self._receiver, self._lock = None, None, threading.Lock()
 
     @property
@@ -94,6 +103,12 @@ class UsageMeter:
         """The number of corrections by cause; a snapshot."""
         with self._lock:
             return dict(self._corrections)
+
+    @property
+    def readings(self) -> Mapping[Reading, int]:
+        """The number of answers and calls that were read leniently, by the form of reading; a snapshot."""
+        with self._lock:
+            return dict(self._readings)
 
     def add(self, model_name: str, usage: Usage) -> None:
         """Count the usage of one model request here and in every enclosing scope.
@@ -132,6 +147,18 @@ class UsageMeter:
         if self._receiver is not None:
             self._receiver.count_correction(cause)
 
+    def count_reading(self, reading: Reading) -> None:
+        """Count an answer or a call that was read leniently, here and in every enclosing scope.
+
+        Args:
+            reading: The form in which it was read.
+        """
+        for meter in self._path():
+            with meter._lock:
+                meter._readings[reading] = meter._readings.get(reading, 0) + 1
+        if self._receiver is not None:
+            self._receiver.count_reading(reading)
+
     def _path(self) -> "Iterator[UsageMeter]":
         meter: UsageMeter | None = self
         while meter is not None:
@@ -151,14 +178,16 @@ class StepProgress:
     Attributes:
         turns: The number of turns that have begun.
         corrections: The number of corrections by cause.
+        readings: The number of answers and calls that were read leniently, by the form of reading.
         usage_meter: The usage of the step, including that of the steps that its tool calls executed.
     """
 
-    __slots__ = ("_calls", "corrections", "turns", "usage_meter")
+    __slots__ = ("_calls", "corrections", "readings", "turns", "usage_meter")
 
     def __init__(self, parent: "StepProgress | None" = None) -> None:
         self.turns = 0
         self.corrections: Counter[CorrectionCause] = Counter()
+        self.readings: Counter[Reading] = Counter()
         self.usage_meter: UsageMeter = UsageMeter(None if parent is None else parent.usage_meter)
         self._calls: dict[object, ToolCall] = {}
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..observation import PROGRESS, WORKER, NodeState
+from ..observation import PROGRESS, READ_AS, WORKER, NodeState
 from ..prompt.plain_text import single_line
 from ..types.usage import Usage, inexact_mark
 from .views import NodeView
@@ -113,7 +113,9 @@ def label_of(view: NodeView, step: NodeView | None = None) -> Label:
     place = "" if worker is None else f" on {one_line(str(worker), 200)}"
     reported = progress_text(view) or ("" if step is None else progress_text(step))
     progress = f": {one_line(reported, 200)}" if reported else ""
-    return Label(kind="" if kind == name else kind, name=name + place + progress, inputs=inputs)
+    how = (step or view).attributes.get(READ_AS)
+    reading = "" if how is None else f" (read: {one_line(str(how), 200)})"
+    return Label(kind="" if kind == name else kind, name=name + place + reading + progress, inputs=inputs)
 
 
 def progress_text(view: NodeView) -> str:

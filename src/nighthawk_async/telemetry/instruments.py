@@ -16,11 +16,14 @@ from ..catalog.telemetry_names import (
     QUEUE_FUNCTION,
     QUEUE_LIVES,
     QUEUE_NAME,
+    READING,
+    READINGS,
     SECONDS,
     TOKENS,
     Names,
 )
 from ..errors import CorrectionCause
+from ..types.outcomes import Reading
 from .attributes import Attributes
 from .spans import LIBRARY, library_version
 
@@ -33,6 +36,16 @@ def record_correction(cause: CorrectionCause) -> None:
     """
     counter = _counter(metrics.get_meter_provider(), CORRECTIONS, "{correction}")
     counter.add(1, {CORRECTION_CAUSE: cause})
+
+
+def record_reading(reading: Reading) -> None:
+    """Count an answer or a call that was read although it was not as it should be.
+
+    Args:
+        reading: The form in which it was read.
+    """
+    counter = _counter(metrics.get_meter_provider(), READINGS, "{reading}")
+    counter.add(1, {READING: reading})
 
 
 def record_queue_life(queue: str, function: str, end: str) -> None:

@@ -21,7 +21,13 @@ from ..errors import (
     ToolValidationError,
 )
 from ..kernel.environment import find_environment
-from ..kernel.reports import Corrections, KernelActivity, correction_attributes, identity_attributes
+from ..kernel.reports import (
+    Corrections,
+    KernelActivity,
+    correction_attributes,
+    identity_attributes,
+    reading_attributes,
+)
 from ..telemetry_settings import shows_content
 from ..tracing import using_trace_context
 from ..types.outcomes import RaiseStepOutcome, StepOutcome
@@ -173,6 +179,7 @@ class KernelSpan:
         """Record a correction of a step, or its outcome."""
         if isinstance(event, Corrections):
             self._span.set_attributes(correction_attributes(event.counts))
+            self._span.set_attributes(reading_attributes(event.readings))
         elif isinstance(event, StepOutcome):
             _record_outcome(self._span, event)
 

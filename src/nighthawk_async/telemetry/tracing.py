@@ -22,6 +22,7 @@ from ..kernel.reports import (
     KernelActivity,
     LifeBegun,
     QueueLifeEnded,
+    ReadLeniently,
     RequestActivity,
     ResultEvaluated,
     ToolCallActivity,
@@ -64,6 +65,10 @@ def note(event: object) -> None:
     if isinstance(event, Corrected):
         if is_measured():
             instruments.record_correction(event.cause)
+        return
+    if isinstance(event, ReadLeniently):
+        if is_measured():
+            instruments.record_reading(event.reading)
         return
     if isinstance(event, QueueLifeEnded):
         if is_measured():

@@ -12,6 +12,24 @@ OUTCOME_KINDS: tuple[OutcomeKind, ...] = ("pass", "return", "break", "continue",
 """Every outcome kind, in the order in which prompts and errors list them."""
 
 
+Reading: TypeAlias = Literal[
+    "fence",
+    "sentence",
+    "json_text",
+    "json_syntax",
+    "no_kind",
+    "kind",
+    "binding_name",
+    "binding_place",
+    "extra_field",
+    "choice",
+    "statements",
+    "code",
+    "tool_name",
+]
+"""The forms of answers and calls that are read although they are not as they should be."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassStepOutcome:
     """Success without a change of control flow."""

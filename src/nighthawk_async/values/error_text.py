@@ -1,15 +1,21 @@
 """Texts for errors and functions: for the model, and for places where no content may be shown."""
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from types import CoroutineType
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from ..errors import NighthawkError, ToolBoundaryError
 
-_MAX_REPORTED_ERRORS = 5
+_MOST_CHARACTERS = 3_000
+"""The number of characters after which further problems of a value are only counted."""
+
+NOT_AWAITED = "was not awaited, so nothing of it ran"
+"""The part of a message about a coroutine that stands where its result is meant."""
 
 
 def describe_error(error: BaseException) -> str:
@@ -24,17 +30,31 @@ def describe_error(error: BaseException) -> str:
 
 
 def describe_validation_error(error: ValidationError) -> str:
-    """The first few problems of a validation error on one line, without the values."""
-    details = error.errors(include_url=False, include_input=False, include_context=False)
-    parts = [
-        f"at {'.'.join(str(part) for part in detail['loc'])}: {detail['msg']}"
-        if detail["loc"]
-        else detail["msg"]
-        for detail in details[:_MAX_REPORTED_ERRORS]
-    ]
-    if len(details) > _MAX_REPORTED_ERRORS:
-        parts.append(f"and {len(details) - _MAX_REPORTED_ERRORS} more")
-    return "; ".join(parts)
+    """The problems of a validation error on one line, without the values."""
+    details = error.errors(include_url=False, include_context=False)
+    return joined_problems([_describe_problem(each) for each in details])
+
+
+def _describe_problem(detail: ErrorDetails) -> str:
+    given: object = detail["input"]
+    problem = detail["msg"]
+    if type(given) is CoroutineType:
+        problem = f"the call of {given.__name__} {NOT_AWAITED}; write await before it"
+    return f"at {'.'.join(str(part) for part in detail['loc'])}: {problem}" if detail["loc"] else problem
+
+
+def joined_problems(problems: Sequence[str]) -> str:
+    """All problems of a value on one line, as far as there is room for them.
+
+    Args:
+        problems: The problems, each in a few words.
+    """
+    room = _MOST_CHARACTERS
+    for count, problem in enumerate(problems):
+        room -= len(problem)
+        if room < 0 and count:
+            return "; ".join([*problems[:count], f"and {len(problems) - count} more"])
+    return "; ".join(problems)
 
 
 def message_without_content(error: BaseException) -> str:

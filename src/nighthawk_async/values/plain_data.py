@@ -22,7 +22,7 @@ from pydantic_core import ErrorDetails, PydanticSerializationError, SchemaValida
 
 from ..errors import AnnotationError
 from ..types.json import is_json_list, is_json_object
-from .error_text import describe_error
+from .error_text import describe_error, joined_problems
 from .schemas import CoreSchema, adapted_core_schema, changed, is_given_by_name, schema_validator, with_inner
 from .validation import mismatch_error, reason_without_schema, type_name
 
@@ -242,7 +242,6 @@ def _readable_names(definitions: Iterable[str]) -> dict[str, str]:
     return names
 
 
-_MAX_REPORTED_ERRORS = 5
 _MAX_GIVEN = 80
 """Number of characters of a given value that an error quotes."""
 
@@ -356,12 +355,9 @@ def _relaxed(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _describe(error: ValidationError, value: object) -> str:
-    """The first few problems on one line, each with its location and the given value."""
+    """The problems on one line, each with its location and the given value."""
     details = error.errors(include_url=False, include_context=False)
-    parts = [_describe_problem(each, value) for each in details[:_MAX_REPORTED_ERRORS]]
-    if len(details) > _MAX_REPORTED_ERRORS:
-        parts.append(f"and {len(details) - _MAX_REPORTED_ERRORS} more")
-    return "; ".join(parts)
+    return joined_problems([_describe_problem(each, value) for each in details])
 
 
 def _describe_problem(detail: ErrorDetails, value: object) -> str:

@@ -10,6 +10,7 @@ outside strings and validates nothing: a text that ends here may still be malfor
 looked at once, however the text was cut.
 """
 
+import json
 import re
 from collections.abc import Mapping
 from itertools import accumulate
@@ -130,6 +131,37 @@ def decode_json(data: bytes | str) -> Any:
     """
     check_depth(data)
     return msgspec.json.decode(data)
+
+
+class _TwiceError(Exception):
+    """An object gives a field twice."""
+
+
+class _Number(list[str]):
+    """The text of a number, which may have more digits than Python reads."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(("number", text))
+
+
+def has_duplicates(text: str) -> bool:
+    """Whether an object in a JSON text gives the same field two different values.
+
+    Args:
+        text: A JSON text that `decode_json` takes.
+    """
+    try:
+        json.loads(text, object_pairs_hook=_fields, parse_int=_Number, parse_float=_Number)
+    except _TwiceError:
+        return True
+    return False
+
+
+def _fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs) and any(json.dumps(each) != json.dumps(fields[name]) for name, each in pairs):
+        raise _TwiceError
+    return fields
 
 
 def describe_not_json(error: Exception, text: str) -> str:

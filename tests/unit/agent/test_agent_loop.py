@@ -71,6 +71,45 @@ async def test_the_requests_of_a_step_share_their_system_prompt_and_tools_and_gr
     assert first.settings == {"temperature": 0}
 
 
+@pytest.mark.parametrize("window", [None, 100_000])
+async def test_of_a_long_text_beside_calls_the_beginning_goes_back(window: int | None) -> None:
+    chatter = "I think about it. " * 200
+    model = ScriptedModel(
+        [
+            model_response(assigning("1"), text=chatter),
+            model_response(assigning("2"), text="Short."),
+            model_response(DONE),
+        ],
+        capabilities=nh.models.ModelCapabilities(context_window=window),
+    )
+    executor = nh.AgentStepExecutor.from_model(model=model)
+    async with nh.run(executor):
+        assert await act() == 2
+        transcript = nh.transcript()
+    for request in model.requests[1:]:
+        sent = request.messages[1]
+        assert isinstance(sent, nh.models.AssistantMessage)
+        assert sent.text == chatter[:500] + "… [3,100 more characters of this text beside calls are left out]"
+        assert [call.name for call in sent.tool_calls] == ["nh_assign"]
+    assert "Short." in str(model.requests[2].messages[3])
+    assert chatter in str(transcript.messages[1])
+
+
+async def test_content_that_a_provider_wants_back_unchanged_is_not_cut() -> None:
+    chatter = "I think about it. " * 200
+    given = model_response(assigning("1"), text=chatter)
+    content = nh.models.ProviderContent(protocol="own", items=({"type": "signed", "text": chatter},))
+    *events, finished = given.events
+    assert isinstance(finished, nh.models.ResponseFinished)
+    signed = nh.models.ResponseFinished(reason=finished.reason, provider_content=content)
+    model, executor = scripted(type(given)(events=(*events, signed)), model_response(DONE))
+    async with nh.run(executor):
+        await act()
+    sent = model.requests[1].messages[1]
+    assert isinstance(sent, nh.models.AssistantMessage)
+    assert (sent.text, sent.provider_content) == (chatter, content)
+
+
 async def test_reasoning_goes_back_to_the_model() -> None:
     events = model_response(assigning("1")).events
     response = model_response()

@@ -312,10 +312,6 @@ async def test_nothing_is_committed_when_a_value_is_refused_to_the_end(transport
         ({"kind": "pass", "bindings": {"typo": 1}}, "bindings.typo: the block has no such variable to set"),
         ({"kind": "pass", "bindings": "none"}, "'bindings' must be an object, not str"),
         (
-            {"kind": "pass", **GOOD},
-            "no field 'counts', 'customer'; the values of variables belong into its field",
-        ),
-        (
             {"bindings": GOOD, "outcome": {"kind": "pass"}},
             "the field 'kind' stands beside 'bindings'",
         ),
@@ -336,6 +332,16 @@ async def test_an_answer_in_a_wrong_form_is_refused_by_its_field(arguments: dict
     async with nh.run(executor):
         assert await file_order("…") == (Customer(name="n"), [1], None)
     assert why in json.loads(refusal_in(model.requests[1]))["error"]["message"]
+
+
+async def test_values_beside_the_kind_are_refused_where_answers_are_strict() -> None:
+    model, executor = scripted(
+        outcome(kind="pass", **GOOD), outcome(kind="pass", bindings=GOOD), answers="strict"
+    )
+    async with nh.run(executor):
+        assert await file_order("…") == (Customer(name="n"), [1], None)
+    message = json.loads(refusal_in(model.requests[1]))["error"]["message"]
+    assert "no field 'counts', 'customer'; the values of variables belong into its field" in message
 
 
 async def test_the_final_json_of_the_specification_stays_accepted() -> None:

@@ -340,10 +340,19 @@ def test_the_alternatives_of_a_union_are_no_part_of_the_path() -> None:
     )
 
 
-def test_many_problems_and_long_values_are_cut() -> None:
+def test_long_values_are_cut_and_all_problems_told() -> None:
     message = refused(["x" * 1000] * 9, list[int])
-    assert message.endswith("…; and 4 more")
-    assert len(message) < 1_000
+    assert [message.count(f"at [{position}]: ") for position in range(9)] == [1] * 9
+    assert " more" not in message
+    assert len(message) < 2_000
+
+
+def test_very_many_problems_are_counted_from_where_there_is_no_room() -> None:
+    message = refused(["x"] * 9_000, list[int])
+    shown = message.count("Input should be")
+    assert shown > 20
+    assert message.endswith(f"; and {9_000 - shown} more")
+    assert len(message) < 4_000
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ So are texts of any length: they are sent for one node when it is opened.
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias, cast
 
-from ...observation import EVALUATION, WORKER
+from ...observation import EVALUATION, READ_AS, WORKER
 from ...types.json import JsonableValue
 from ...types.usage import Usage
 from ..node_words import preview_in_row, progress_text
@@ -55,6 +55,7 @@ def summarize_node(view: NodeView) -> Summary:
         "hint": _hint(view.inputs),
         "worker": view.attributes.get(WORKER),
         "progress": progress_text(view)[:_ERROR_CHARACTERS],
+        "read_as": view.attributes.get(READ_AS),
         "error": None
         if error is None
         else {"type": error.type, "message": error.message[:_ERROR_CHARACTERS]},

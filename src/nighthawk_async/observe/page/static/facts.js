@@ -16,6 +16,7 @@ export function showFacts(list, node, { now, isParking, partner, onOpen }) {
   if (node.source) facts.push(["source", node.source, "code"]);
   if (node.progress) facts.push(["progress", node.progress]);
   if (node.worker) facts.push(["worker", node.worker]);
+  if (node.read_as) facts.push(["read as", node.read_as]);
   if (node.retries) facts.push(["retries", String(node.retries)]);
   if (node.dropped_children) facts.push(["dropped", `${node.dropped_children} children, kept no longer`]);
   keepChildren(list, facts, {

@@ -80,5 +80,6 @@ function badgeOf(node, isParking, failures) {
   if (node.controls?.includes("answer")) return "asks";
   if (failures) return `${failures} failed below`;
   if (node.dropped_children) return `${node.dropped_children} dropped`;
-  return node.subtree_retries ? `${node.subtree_retries}× retried` : "";
+  if (node.subtree_retries) return `${node.subtree_retries}× retried`;
+  return node.read_as ? `read: ${node.read_as}` : "";
 }

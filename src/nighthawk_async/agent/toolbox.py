@@ -41,6 +41,7 @@ from ..prompt.scalars import PLAIN_TYPES
 from ..secret_names import HIDDEN, hides_value
 from ..tracing import Span
 from ..types.messages import ToolCall, ToolDefinition, ToolResult, UserContent
+from ..types.unset import UNSET
 from ..values.validation import type_name
 from ..wire.json_text import NOT_JSON, check_depth, describe_not_json
 from .answer_form import object_schema, opened_schema
@@ -75,6 +76,7 @@ class _AssignArguments(msgspec.Struct, forbid_unknown_fields=True):
 
 class _ExecArguments(msgspec.Struct, forbid_unknown_fields=True):
     statements: str
+    text: str | None = None
 
 
 class ProvidedTool(Struct, frozen=True, kw_only=True):
@@ -122,7 +124,8 @@ def _post_assign(actor: StepActor, arguments: str) -> Pending[object]:
 
 
 def _post_exec(actor: StepActor, arguments: str) -> Pending[object]:
-    return actor.post_execute(decode_arguments(arguments, _ExecArguments).statements)
+    decoded = decode_arguments(arguments, _ExecArguments)
+    return actor.post_execute(decoded.statements, text=decoded.text)
 
 
 def describe_reply(
@@ -136,11 +139,11 @@ def describe_reply(
         context: The state of the step.
         hides: Whether the value of a name is hidden, for an expression that only reads it.
     """
+    if isinstance(command, Execute):
+        return _describe_cell(command, cast("ChangedNames", value), context, hides)
     shown = value
     if isinstance(command, Assign | Evaluate):
-        read = _READ.fullmatch(command.expression[-_MAX_READ_CHARACTERS:])
-        if read is not None and hides(read["name"] or read["key"], value):
-            shown = HIDDEN
+        shown = _shown_value(command.expression, value, hides)
     match command:
         case Assign(target=target):
             is_lost = not target.fields and target.root in context.lost_names
@@ -151,11 +154,34 @@ def describe_reply(
                 "value": shown,
                 **_note_of_lost((target.root,) if is_lost else (), context),
             }
-        case Execute():
-            names = cast("ChangedNames", value)
-            return {"changed": list(names), **_note_of_lost(names.lost, context)}
         case _:
             return shown
+
+
+def _describe_cell(
+    command: Execute, left: ChangedNames, context: StepContext, hides: Callable[[str, object], bool]
+) -> object:
+    """What a cell leaves: its value alone if there is nothing else, and the names that it changed if not."""
+    note = _note_of_lost(left.lost, context)
+    if note:
+        note = {"changed": list(left), **note}
+    has_value = left.value is not UNSET and (left.value is not None or not (left or left.printed))
+    value = {}
+    if has_value:
+        last_line = command.statements.rstrip().rpartition("\n")[2]
+        value = {"value": _shown_value(last_line, left.value, hides)}
+        if not left.printed and not note:
+            return value["value"]
+    if not left.printed and not has_value:
+        return note or {"changed": list(left)}
+    printed = {"printed": left.printed} if left.printed else {}
+    return {**printed, **value, **note}
+
+
+def _shown_value(expression: str, value: object, hides: Callable[[str, object], bool]) -> object:
+    """A value as it is shown: hidden if the expression only reads what is to be hidden."""
+    read = _READ.fullmatch(expression[-_MAX_READ_CHARACTERS:])
+    return HIDDEN if read is not None and hides(read["name"] or read["key"], value) else value
 
 
 def _note_of_lost(names: Sequence[str], context: StepContext) -> Mapping[str, str]:
@@ -203,8 +229,8 @@ PROVIDED_TOOLS: Mapping[str, ProvidedTool] = {
     ),
     "nh_exec": make_provided_tool(
         "nh_exec",
-        "Execute Python statements; new names last until the block ends.",
-        {"statements": _TEXT},
+        "Run Python like a notebook cell; it sees `text`, which needs no escaping, as a variable.",
+        {"statements": _TEXT, "text": _TEXT},
         required=("statements",),
         post=_post_exec,
     ),

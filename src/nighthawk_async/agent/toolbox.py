@@ -45,6 +45,7 @@ from ..types.unset import UNSET
 from ..values.validation import type_name
 from ..wire.json_text import NOT_JSON, check_depth, describe_not_json
 from .answer_form import object_schema, opened_schema
+from .outcome_codec import BindingExpression
 from .refusals import GuardedCalls, Refusals, count_correction, find_host_error
 from .task import Conversation
 
@@ -202,9 +203,14 @@ def make_provided_tool(
 ) -> ProvidedTool:
     """Make a tool of the runtime; see `ProvidedTool`."""
     closed = object_schema(properties, required)
+    is_closable = len(required) == len(properties)
     return ProvidedTool(
         definition=ToolDefinition(name=name, description=description, parameters=opened_schema(closed)),
-        strict_definition=ToolDefinition(name=name, description=description, parameters=closed),
+        strict_definition=ToolDefinition(
+            name=name,
+            description=description,
+            parameters=closed if is_closable else opened_schema(closed),
+        ),
         post=post,
     )
 
@@ -229,7 +235,7 @@ PROVIDED_TOOLS: Mapping[str, ProvidedTool] = {
     ),
     "nh_exec": make_provided_tool(
         "nh_exec",
-        "Run Python like a notebook cell; it sees `text`, which needs no escaping, as a variable.",
+        "Run a cell; `text` is raw, and a variable in it.",
         {"statements": _TEXT, "text": _TEXT},
         required=("statements",),
         post=_post_exec,
@@ -309,6 +315,8 @@ class Toolbox:
         actor: The actor of the step.
         environment: The environment of the step.
         provided: Names of the provided tools on offer.
+        withheld: Names of those that a model gets in the next turn when it calls them.
+        carried_out: Names of those that are executed though they are not on offer.
         functions: The user's tools, without deferred ones.
         room: Renders results, within the room left in the model's context.
         shows_secrets: Whether results show values with secret names.
@@ -328,6 +336,8 @@ class Toolbox:
         environment: Environment,
         provided: Sequence[str],
         functions: Mapping[str, Tool],
+        withheld: Sequence[str] = (),
+        carried_out: Sequence[str] = (),
         deferred: Collection[str] = (),
         room: ResultRoom,
         shows_secrets: bool,
@@ -340,6 +350,9 @@ class Toolbox:
     ) -> None:
         self._actor = actor
         self._provided = {name: PROVIDED_TOOLS[name] for name in provided}
+        self._withheld = {name: PROVIDED_TOOLS[name] for name in withheld}
+        self._carried_out = {name: PROVIDED_TOOLS[name] for name in carried_out}
+        self._handed_over: dict[str, ProvidedTool] = {}
         self._finder = finder
         if finder is not None:
             self._provided[FIND_TOOL_NAME] = _find_tool(finder)
@@ -386,11 +399,13 @@ class Toolbox:
         Raises:
             ToolRegistrationError: The provider would refuse one of them.
         """
+        self._provided |= self._handed_over
+        handed_over = tuple(tool.definition for tool in self._handed_over.values())
         if self._finder is None:
-            return ()
+            return handed_over
         found = self._finder.offer()
         self._functions = {**self._functions, **found}
-        return tuple(function.definition for function in found.values())
+        return (*handed_over, *(function.definition for function in found.values()))
 
     def begin(self, call: ToolCall) -> Callable[[], Awaitable[ToolResult]]:
         """Begin a call; return an awaitable of its result.
@@ -478,10 +493,13 @@ class Toolbox:
         if call.name in self._provided:
             return self._provided[call.name].post(self._actor, call.arguments)
         function = self._functions.get(call.name)
+        if function is None and call.name in self._carried_out:
+            return self._carried_out[call.name].post(self._actor, call.arguments)
         if function is None:
+            self._hand_over(call.name)
             if self._finder is not None:
                 self._finder.check_found(call.name)
-            names = ", ".join(self.names)
+            names = ", ".join(self.names) or "none"
             raise ToolBoundaryError(
                 kind="resolution",
                 message=f"there is no tool named {call.name!r}",
@@ -491,6 +509,20 @@ class Toolbox:
         if self._journal is not None:
             bound = self._journal.wrap_tool(current_place(), function.function, bound)
         return self._actor.post_call(call.name, bound)
+
+    def _hand_over(self, name: str) -> None:
+        """Offer a withheld tool from the next turn on, and refuse this call of it.
+
+        Raises:
+            ToolBoundaryError: The tool is a withheld one.
+        """
+        if (tool := self._withheld.get(name)) is not None:
+            self._handed_over[name] = tool
+            raise ToolBoundaryError(
+                kind="resolution",
+                message=f"{name} was not on offer, and nothing was run; from your next response on it is",
+                guidance=f"Call {name} again if you need it.",
+            )
 
     async def _finish(self, call: ToolCall, pending: Pending[object]) -> ToolResult:
         try:
@@ -566,7 +598,7 @@ class AnswerBindings(Struct, frozen=True, eq=False):
         to say about.
 
         Args:
-            bindings: Decoded JSON values by the names of the write bindings.
+            bindings: Decoded JSON values or `BindingExpression`s by the names of the write bindings.
 
         Raises:
             ExecutionError: Some were refused; the message names them and the reasons. The others are set.
@@ -591,7 +623,7 @@ class AnswerBindings(Struct, frozen=True, eq=False):
         if self.environment.policies.overriding["around_tool_call"]:
             ends = [await self._set_governed(name, value) for name, value in bindings.items()]
         else:
-            posted = [self.actor.post_assign(name, data=value) for name, value in bindings.items()]
+            posted = [self._post(name, value) for name, value in bindings.items()]
             ends = [await self._outcome(pending) for pending in posted]
         errors = {name: end.error for name, (end, _) in zip(bindings, ends, strict=True) if end.error}
         changed = self.actor.context.changed_bindings()
@@ -610,8 +642,14 @@ class AnswerBindings(Struct, frozen=True, eq=False):
         message = f"{problems}{note}" + (f"\n{shown}" if shown else "")
         raise ExecutionError(message).without_content(what).caused_by(cause)
 
+    def _post(self, name: str, value: object) -> Pending[object]:
+        if isinstance(value, BindingExpression):
+            return self.actor.post_assign(name, value.text)
+        return self.actor.post_assign(name, data=value)
+
     async def _set_governed(self, name: str, value: object) -> tuple[ToolOutcome, str]:
-        arguments = json.dumps({"target_path": name, "value": value})
+        given = {"expression": value.text} if isinstance(value, BindingExpression) else {"value": value}
+        arguments = json.dumps({"target_path": name, **given})
         call = ToolCall(id=f"bindings.{name}", name=_ASSIGN, arguments=arguments)
         ends: list[tuple[ToolOutcome, str]] = []
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import anyio.to_thread
 
+from ..agent.answer_form import AnswerForm
 from ..agent.prompt import StepPrompt, check_mentioned_tools
 from ..agent.refusals import GuardedCalls, Refusals, RepeatedCalls
 from ..agent.schemas import Endpoint, check_tools, endpoint_of
@@ -328,7 +329,9 @@ class AgentStepExecutor:
         policy = self.tool_result_rendering_policy
         refusals = Refusals(step_id=context.step_id, names=prompt.names)
         conversation = Conversation.of_step(configuration, model, self.token_encoding, context.write_names)
-        toolbox = self._toolbox(environment, step, ResultRoom(policy, conversation), refusals, span)
+        offered = prompt.offered_tools(transport)
+        room = ResultRoom(policy, conversation)
+        toolbox = self._toolbox(environment, step, room, refusals, span, provided=offered)
         model_name = "" if model is None else model.name
         endpoint = endpoint_of(model, configuration.model_settings, "tool")
         tools = toolbox.definitions(are_strict=endpoint.enforces_strict_schemas)
@@ -337,16 +340,13 @@ class AgentStepExecutor:
         )
         _check_mentioned_tools(step, tools, transport)
         has_tools = bool(tools) or model is None  # an agent of the user's own may have others
-        system_prompt = prompt.system(
-            tools=prompt.tool_instructions(has_tools=has_tools),
-            outcome=prompt.answer_instructions(transport, form, has_tools=has_tools),
-        )
+        system_prompt = _system_prompt(prompt, transport, form, offered, has_tools=has_tools)
         has_calls = bool(tools) or transport == "tool"
         begins = () if step.past is None else past.past_messages(step.past, model, has_tools=has_calls)
         return AgentTask(
             step_id=context.step_id,
             system_prompt=system_prompt,
-            user_prompt=prompt.user(),
+            user_prompt=prompt.user(form),
             tools=tools,
             begin_tool_call=partial(_begin_counted, step, toolbox),
             outcome_transport="native" if transport == "native" else "tool",
@@ -373,7 +373,14 @@ class AgentStepExecutor:
         )
 
     def _toolbox(
-        self, environment: Environment, step: Step, room: ResultRoom, refusals: Refusals, span: Span | None
+        self,
+        environment: Environment,
+        step: Step,
+        room: ResultRoom,
+        refusals: Refusals,
+        span: Span | None,
+        *,
+        provided: Sequence[str],
     ) -> Toolbox:
         configuration, offered = self.configuration, environment.tool_scope.offered()
         finder, functions = None, offered.listed
@@ -388,8 +395,10 @@ class AgentStepExecutor:
         return Toolbox(
             actor=step.actor,
             environment=environment,
-            provided=configuration.provided_tools,
+            provided=provided,
             functions=functions,
+            withheld=("nh_exec",) if configuration.provided_tools == "auto" else (),
+            carried_out=("nh_eval", "nh_assign") if configuration.provided_tools else (),
             deferred=offered.deferred if finder is None else {},
             finder=finder,
             skill_tool=skill_tools.make_skill_tool(environment, room, self.model)
@@ -402,6 +411,26 @@ class AgentStepExecutor:
             refusals=refusals,
             agent=span,
         )
+
+
+def _system_prompt(
+    prompt: StepPrompt,
+    transport: OutcomeTransport,
+    form: AnswerForm,
+    offered: Sequence[str],
+    *,
+    has_tools: bool,
+) -> str:
+    if prompt.is_concise(transport):
+        return prompt.system(
+            tools=prompt.cell_instructions(offered),
+            outcome=prompt.concise_instructions(form, has_tools=has_tools),
+            form=form,
+        )
+    return prompt.system(
+        tools=prompt.tool_instructions(has_tools=has_tools),
+        outcome=prompt.answer_instructions(transport, form, has_tools=has_tools, offered=offered),
+    )
 
 
 def _usage_report(environment: Environment, step: Step, span: Span | None) -> Callable[[str, Usage], None]:

@@ -14,7 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 from msgspec import Struct
 
@@ -36,6 +36,7 @@ from .plain_text import (
 )
 from .previews import cut_preview, render_preview, whole_preview
 from .scalars import PLAIN_TYPES, EnumerationDescription, describe_enumeration, find_scalar_text, module_name
+from .stubs.fields import find_records
 from .tokens import TokenCounter
 from .types import (
     TypeNames,
@@ -58,10 +59,19 @@ class RenderedSection(Struct, frozen=True, kw_only=True):
     Args:
         parts: The content in order; adjacent lines are one text. Empty when there are no entries.
         truncation_reason: The limit that kept entries out: `tokens`, `items`, or None when all are shown.
+        shows_callables: Whether it shows functions or methods.
+        is_incomplete: Whether an entry is left out or cut, or a value hidden.
     """
 
     parts: tuple[UserContent, ...]
     truncation_reason: Literal["tokens", "items"] | None = None
+    shows_callables: bool = False
+    is_incomplete: bool = False
+
+    @property
+    def hides_values(self) -> bool:
+        """Whether a value is hidden."""
+        return any(HIDDEN in part for part in self.parts if isinstance(part, str))
 
 
 def render_section(
@@ -118,7 +128,12 @@ def render_section(
         room.snip()
         _log_truncation(section, reason, max_tokens=max_tokens, max_items=max_items)
     room.give_away(references)
-    return RenderedSection(parts=room.parts(), truncation_reason=reason)
+    return RenderedSection(
+        parts=room.parts(),
+        truncation_reason=reason,
+        shows_callables=any(map(_shows_callables, shown)),
+        is_incomplete=reason is not None or room.is_cut or any(map(_lacks_fields, shown)),
+    )
 
 
 def _log_truncation(section: Section, reason: str, *, max_tokens: int, max_items: int) -> None:
@@ -196,7 +211,15 @@ def render_system_prompt(
     return "".join(text for text in _filled(template, values) if type(text) is str)
 
 
+_HEADED = re.compile(r"(?:(?<=\n\n)|\A)[^\n$]+\n(?=\$\{?(?P<name>[A-Za-z_]\w*)\}?(?:\n\n|\n?\Z))")
+"""A heading on one line above a placeholder, which are a paragraph together."""
+
+
 def _filled(template: str, values: Mapping[str, tuple[UserContent, ...]]) -> Iterator[UserContent]:
+    def heading(match: re.Match[str]) -> str:
+        return "" if values.get(match["name"]) in (("",), ()) else match[0]
+
+    template = _HEADED.sub(heading, template)
     position = 0
     for match in PLACEHOLDER.finditer(template):
         yield template[position : match.start()]
@@ -206,13 +229,19 @@ def _filled(template: str, values: Mapping[str, tuple[UserContent, ...]]) -> Ite
             yield "$"
         elif name not in values:
             yield match[0]
-        elif values[name] == ("",) and template[: match.start()].endswith("\n\n"):
-            # An empty paragraph goes with the blank line after it.
-            end = _PARAGRAPH_END.match(template, position)
-            position = end.end() if end else position
+        elif values[name] in (("",), ()) and (empty := _empty_paragraph(template, match)) is not None:
+            position = empty
         else:
             yield from values[name]
     yield template[position:]
+
+
+def _empty_paragraph(template: str, match: re.Match[str]) -> int | None:
+    """The end of a paragraph, with the blank line after it, that only has this empty placeholder."""
+    if not template[: match.start()].endswith("\n\n"):
+        return None
+    end = _PARAGRAPH_END.match(template, match.end())
+    return end.end() if end else match.end()
 
 
 def _merged(content: Iterator[UserContent]) -> Iterator[UserContent]:
@@ -282,6 +311,26 @@ class Entry(Struct, frozen=True, kw_only=True):
     name: str
     value: object
     kind: _Kind
+
+
+def _shows_callables(entry: Entry) -> bool:
+    """Whether an entry shows functions or methods: a class that only holds data shows none."""
+    match entry.kind:
+        case CallableDescription():
+            return not (is_class(entry.value) and _holds_data(cast("type[object]", entry.value)))
+        case _Module(members=members) | (ObjectMembers() as members):
+            return bool(members.methods)
+        case _:
+            return False
+
+
+def _holds_data(cls: type[object]) -> bool:
+    """Whether values of a class can be given as data, or are exceptions: its name is there to be read."""
+    return issubclass(cls, BaseException) or find_records(cls) is not None
+
+
+def _lacks_fields(entry: Entry) -> bool:
+    return isinstance(entry.kind, ObjectMembers) and entry.kind.omitted_fields > 0
 
 
 def classify_entry(
@@ -489,6 +538,8 @@ class SectionRoom:
         self._charges: list[int] = []
         self._total = 0
         self._is_exact = False
+        self.is_cut = False
+        """Whether a value is not shown whole."""
 
     def add(self, piece: UserContent | ValueLine) -> bool:
         """Add a line or a media item if it fits, a value with its share; return whether it did."""
@@ -611,6 +662,7 @@ class SectionRoom:
     def _cut_line(self, line: ValueLine, room: int) -> str:
         """Write as much of a value as fits on its line."""
         max_tokens = room - self._charge(line.start)
+        self.is_cut = True
         for _ in range(_ROUNDS):
             preview = cut_preview(
                 line.value,
@@ -634,6 +686,7 @@ class SectionRoom:
         )
 
     def _preview(self, line: ValueLine, max_tokens: int) -> str:
+        self.is_cut = self.is_cut or self._whole(line, max_tokens) is None
         return render_preview(
             line.value,
             max_tokens=max_tokens,
@@ -670,8 +723,13 @@ class _Ranks:
         return -self._roots[root], self._places.get(root, len(self._places)), -self._paths[name]
 
 
+_LINE_BREAKS = {ord(each): f"\\u{ord(each):04x}" for each in "\x0b\x0c\x85\u2028\u2029"}
+"""Characters at which some readers break lines, as JSON escapes: a value stays on its line."""
+
+
 def _line(line: ValueLine, preview: str) -> str:
-    return safe_text(line.start + preview)
+    text = safe_text(line.start + preview)
+    return text if text.isascii() else text.translate(_LINE_BREAKS)
 
 
 def _most_tokens(text: str) -> int:

@@ -9,7 +9,7 @@ import nighthawk_async as nh
 from nighthawk_async.models import ToolCall
 from nighthawk_async.testing import ModelReply, ModelServer, RecordedRequest
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("specification_profile")]
 
 CHAT = "openai-chat:gpt-4.1"
 

@@ -15,22 +15,26 @@ MODEL = "openai-chat:gpt-5.4-nano"
 """The model whose wire and capabilities are measured."""
 
 
-def perfect_reader(answers: Sequence[Answer]) -> ScriptedModel:
+def perfect_reader(answers: Sequence[Answer], *, model: str = MODEL) -> ScriptedModel:
     """A model that gives these answers, one for each step.
 
     Args:
         answers: The answers.
+        model: The model whose wire and capabilities are measured.
     """
-    return scripted(reading(answers))
+    return scripted(reading(answers), model=model)
 
 
-def scripted(answer: Callable[[nh.models.ModelRequest], ModelResponse]) -> ScriptedModel:
+def scripted(
+    answer: Callable[[nh.models.ModelRequest], ModelResponse], *, model: str = MODEL
+) -> ScriptedModel:
     """A model of the measured kind that answers with the results of a function.
 
     Args:
         answer: Gives the response to a request.
+        model: The model whose wire and capabilities are measured.
     """
-    return ScriptedModel(answer, name=MODEL, capabilities=find_model_facts(MODEL).capabilities)
+    return ScriptedModel(answer, name=model, capabilities=find_model_facts(model).capabilities)
 
 
 def reading(answers: Sequence[Answer]) -> Callable[[nh.models.ModelRequest], ModelResponse]:

@@ -235,7 +235,7 @@ PROVIDED_TOOLS: Mapping[str, ProvidedTool] = {
     ),
     "nh_exec": make_provided_tool(
         "nh_exec",
-        "Run a cell; `text` is raw, and a variable in it.",
+        "Run a cell, with `text` as a raw variable.",
         {"statements": _TEXT, "text": _TEXT},
         required=("statements",),
         post=_post_exec,

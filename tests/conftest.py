@@ -21,6 +21,7 @@ import trio
 from hypothesis import HealthCheck, settings
 from trio.testing import MockClock
 
+from nighthawk_async.configuration import StepExecutorConfiguration
 from tests.bytecode import compile_share
 from tests.detectors.event_loop import EventLoopWatch, TrioSteps, watching_asyncio
 from tests.detectors.leftovers import describe_leftovers, take_stock, wait_for_leftovers
@@ -53,6 +54,18 @@ settings.load_profile("house")
 def _trio_options(**options: Any) -> tuple[str, dict[str, Any]]:
     instruments = [TrioSteps(WATCH)]
     return "trio", {"restrict_keyboard_interrupt_to_checkpoints": True, "instruments": instruments, **options}
+
+
+@pytest.fixture
+def specification_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Configurations have `profile="specification"`, and all provided tools, unless they say otherwise."""
+    make = StepExecutorConfiguration.__init__
+
+    def make_with_profile(self: StepExecutorConfiguration, **settings: Any) -> None:
+        tools = ("nh_eval", "nh_assign", "nh_exec")
+        make(self, **{"profile": "specification", "provided_tools": tools, **settings})
+
+    monkeypatch.setattr(StepExecutorConfiguration, "__init__", make_with_profile)
 
 
 @pytest.fixture(

@@ -5,6 +5,7 @@ python -m benchmarks prompts invoice table            the blocks whose name cont
 python -m benchmarks prompts --peers                  capture anew what pydantic-ai sends
 python -m benchmarks prompts --docs                   write the tables into docs/performance.md
 python -m benchmarks prompts --show nested-invoice    print the first request of a block
+python -m benchmarks prompts --show --old table       the same in the old form, for comparison
 python -m benchmarks prompts --model provider:name    the same blocks on a real model
 
 The exit status is 1 when the perfect reader was not right, or the peer could not be captured. What a real
@@ -26,8 +27,9 @@ import nighthawk_async as nh
 from ..measure import CannotMeasureHereError
 from .block import Block
 from .blocks import BLOCKS
-from .measuring import first_request, measure_blocks
+from .measuring import DEFAULT, OLD, WITHOUT_TOOLS, first_request, measure_blocks
 from .peer_tokens import capture, digest_of_sources, read_peer_tokens
+from .sent import PROVIDERS
 from .tables import (
     Grid,
     as_markdown,
@@ -35,6 +37,7 @@ from .tables import (
     grid_of_corrections,
     grid_of_measured,
     grid_of_parts,
+    grid_of_providers,
     grid_of_sizes,
     grid_of_tools,
     grid_of_tried,
@@ -69,7 +72,8 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     if options.show:
         for block in blocks:
-            console.out(anyio.run(first_request, block), highlight=False)
+            form = OLD if options.old else DEFAULT
+            console.out(anyio.run(partial(first_request, block, form=form)), highlight=False)
         return 0
     try:
         peer = capture() if options.peers else read_peer_tokens()
@@ -77,20 +81,26 @@ def main(arguments: Sequence[str]) -> int:
         print(reason, file=sys.stderr)
         return 1
     measured = anyio.run(measure_blocks, blocks)
-    bare = anyio.run(partial(measure_blocks, blocks, with_tools=False))
-    goals, parts, sizes, tools, each = (
+    bare = anyio.run(partial(measure_blocks, blocks, form=WITHOUT_TOOLS))
+    sent = [
+        (provider.title, form.title, anyio.run(partial(measure_blocks, blocks, form=form, provider=provider)))
+        for provider in PROVIDERS
+        for form in (DEFAULT, OLD)
+    ]
+    goals, providers, parts, sizes, tools, each = (
         goals_of(measured, peer),
+        grid_of_providers(sent, peer),
         grid_of_parts(measured, peer),
         grid_of_sizes(measured, peer),
         grid_of_tools(measured, bare, peer),
         grid_of_measured(measured, peer),
     )
-    for grid in (each, parts, sizes, tools, goals):
+    for grid in (each, parts, sizes, tools, providers, goals):
         print_grid(console, grid)
     if peer.sources != digest_of_sources():
         console.print("pydantic-ai was captured with other inputs; use --peers to capture it anew.")
     if options.docs:
-        _write_page((goals, parts, sizes, tools, each))
+        _write_page((goals, providers, parts, sizes, tools, each))
     return 1 if any(each.failure for each in measured) else 0
 
 
@@ -147,6 +157,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("names", nargs="*", help="only blocks whose name contains one of these")
     parser.add_argument("--peers", action="store_true", help="capture anew what pydantic-ai sends")
     parser.add_argument("--docs", action="store_true", help=f"write the tables into {PAGE.name}")
+    parser.add_argument("--old", action="store_true", help="show the old form of the requests")
     parser.add_argument("--show", action="store_true", help="print the first requests")
     parser.add_argument("--model", metavar="PROVIDER:NAME", help="try the blocks on a real model")
     parser.add_argument("--base-url", metavar="URL", help="where that model is served")

@@ -8,13 +8,12 @@ from typing import Any
 import msgspec
 
 import nighthawk_async as nh
-from nighthawk_async.catalog.models import find_model_facts
 from nighthawk_async.prompt.tokens import TokenCounter
-from nighthawk_async.wire.openai_chat.codec import OpenAIChatCodec
 
 from .block import Block
 from .facts import Shown
 from .reader import MODEL, perfect_reader
+from .sent import CHAT, Form, Provider, body_of, texts_of
 
 __all__ = [
     "PARTS",
@@ -32,10 +31,20 @@ PARTS = ("system", "program", "types", "locals", "globals", "rest", "tools", "ou
 """Where the tokens of a request go: the system prompt but for its types, the sections of the user prompt and
 what is between them, the tools that look and act, `nh_outcome`, and the schema of the values in it."""
 
-WITHOUT_TOOLS = nh.StepExecutorConfiguration(provided_tools=())
+DEFAULT = Form(title="the default")
+WITHOUT_TOOLS = Form(title="without tools", provided_tools=())
+ALL_TOOLS = Form(title="all three tools", provided_tools=("nh_eval", "nh_assign", "nh_exec"))
+OLD = Form(
+    title='the old form, `profile="specification"`',
+    profile="specification",
+    provided_tools=("nh_eval", "nh_assign", "nh_exec"),
+)
 
+_HEADED = re.compile(
+    r"(?:^|\n\n)(?P<name>LOCALS|GLOBALS)\n(?P<text>.*?)(?=\n\n(?:GLOBALS\n|<hidden>)|\Z)", re.DOTALL
+)
 _SECTION = re.compile(r"<<<NH:(?P<name>[A-Z]+)>>>\n(?P<text>.*?)\n?<<<NH:END_(?P=name)>>>", re.DOTALL)
-_TYPES = re.compile(r"^TYPES: .*?(?=\n\n|\Z)", re.DOTALL | re.MULTILINE)
+_TYPES = re.compile(r"^TYPES:.*?(?=\n\n|\Z)", re.DOTALL | re.MULTILINE)
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,26 +77,30 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     failure: str | None = None
 
 
-async def measure_blocks(blocks: Iterable[Block], *, with_tools: bool = True) -> Sequence[Measured]:
+async def measure_blocks(
+    blocks: Iterable[Block], *, form: Form = DEFAULT, provider: Provider = CHAT
+) -> Sequence[Measured]:
     """Measure blocks, one after the other.
 
     Args:
         blocks: The blocks.
-        with_tools: Whether the provided tools are on offer.
+        form: The form of requests.
+        provider: The provider that is asked.
     """
-    return [await measure_block(block, with_tools=with_tools) for block in blocks]
+    return [await measure_block(block, form=form, provider=provider) for block in blocks]
 
 
-async def measure_block(block: Block, *, with_tools: bool = True) -> Measured:
+async def measure_block(block: Block, *, form: Form = DEFAULT, provider: Provider = CHAT) -> Measured:
     """Let the perfect reader answer a block, and look at what it was shown first.
 
     Args:
         block: The block.
-        with_tools: Whether the provided tools are on offer.
+        form: The form of requests.
+        provider: The provider that is asked.
     """
-    reader = perfect_reader(block.answers)
+    reader = perfect_reader(block.answers, model=provider.model)
     failure: str | None = None
-    configuration = nh.StepExecutorConfiguration() if with_tools else WITHOUT_TOOLS
+    configuration = form.configuration
     async with nh.run(nh.AgentStepExecutor.from_model(model=reader, configuration=configuration)):
         try:
             if not block.is_right(result := await block.call()):
@@ -96,14 +109,15 @@ async def measure_block(block: Block, *, with_tools: bool = True) -> Measured:
             failure = f"{type(error).__name__}: {error}"
         steps = nh.get_usage_meter().steps
     of_first_step = reader.requests[: block.answers[0].responses]
-    body = _body(reader.requests[0]) if reader.requests else {"messages": ()}
+    body = body_of(reader.requests[0], CHAT) if reader.requests else {"messages": ()}
     shown = Shown("\n".join(texts_of_body(body)))
+    sent = [sum(map(tokens_of_text, texts_of(body_of(each, provider)))) for each in of_first_step]
     missing = tuple(fact.what for fact in block.facts if not fact.is_in(shown))
     own = block.own_round_trips
     return Measured(
         name=block.name,
-        tokens=tokens_of_body(body),
-        until_answered=sum(tokens_of_body(_body(each)) for each in of_first_step),
+        tokens=sent[0] if sent else 0,
+        until_answered=sum(sent),
         parts=_parts(body),
         facts=len(block.facts),
         missing=missing,
@@ -115,18 +129,20 @@ async def measure_block(block: Block, *, with_tools: bool = True) -> Measured:
     )
 
 
-async def first_request(block: Block) -> str:
+async def first_request(block: Block, *, form: Form = DEFAULT) -> str:
     """The texts of a block's first request, to be read.
 
     Args:
         block: The block.
+        form: The form of requests.
     """
     reader = perfect_reader(block.answers)
-    async with nh.run(nh.AgentStepExecutor.from_model(model=reader)):
+    executor = nh.AgentStepExecutor.from_model(model=reader, configuration=form.configuration)
+    async with nh.run(executor):
         try:
             await block.call()
         finally:
-            texts = texts_of_body(_body(reader.requests[0])) if reader.requests else []
+            texts = texts_of_body(body_of(reader.requests[0])) if reader.requests else []
     return "\n\n".join(texts)
 
 
@@ -147,7 +163,7 @@ def tokens_of_request(request: nh.models.ModelRequest) -> int:
     Args:
         request: The request.
     """
-    return tokens_of_body(_body(request))
+    return tokens_of_body(body_of(request))
 
 
 def tokens_of_text(text: str) -> int:
@@ -198,16 +214,6 @@ def texts_of_body(body: Mapping[str, Any], *, with_media: bool = True) -> list[s
     return texts
 
 
-def _body(request: nh.models.ModelRequest) -> Mapping[str, Any]:
-    """A request as the codec of Chat Completions writes it."""
-    encoded = OpenAIChatCodec().encode(
-        request,
-        model_name=MODEL.partition(":")[2],
-        capabilities=find_model_facts(MODEL).capabilities,
-    )
-    return json.loads(encoded.body)
-
-
 def _parts(body: Mapping[str, Any]) -> Mapping[str, int]:
     parts: dict[str, int] = dict.fromkeys(PARTS, 0)
     for message in body["messages"]:
@@ -219,7 +225,13 @@ def _parts(body: Mapping[str, Any]) -> Mapping[str, int]:
             for section in _SECTION.finditer(text):
                 name = section["name"].lower()
                 parts[name if name in parts else "rest"] += tokens_of_text(section["text"])
-            parts["rest"] += tokens_of_text(_SECTION.sub("<<<NH:X>>>\n\n<<<NH:END_X>>>", text))
+            if "<<<NH:" in text:
+                parts["rest"] += tokens_of_text(_SECTION.sub("<<<NH:X>>>\n\n<<<NH:END_X>>>", text))
+                continue
+            for section in _HEADED.finditer(text):
+                parts[section["name"].lower()] += tokens_of_text(section["text"])
+                parts["rest"] += tokens_of_text(f"{section['name']}\n")
+            parts["program"] += tokens_of_text(_HEADED.sub("", text))
     for tool in body.get("tools", ()):
         if tool["function"]["name"] == "nh_outcome":
             bare = _without_values(tool)

@@ -15,22 +15,26 @@ MODEL = "openai-chat:gpt-5.4-nano"
 """The model whose wire and capabilities are measured."""
 
 
-def perfect_reader(answers: Sequence[Answer]) -> ScriptedModel:
+def perfect_reader(answers: Sequence[Answer], *, model: str = MODEL) -> ScriptedModel:
     """A model that gives these answers, one for each step.
 
     Args:
         answers: The answers.
+        model: The model whose wire and capabilities are measured.
     """
-    return scripted(reading(answers))
+    return scripted(reading(answers), model=model)
 
 
-def scripted(answer: Callable[[nh.models.ModelRequest], ModelResponse]) -> ScriptedModel:
+def scripted(
+    answer: Callable[[nh.models.ModelRequest], ModelResponse], *, model: str = MODEL
+) -> ScriptedModel:
     """A model of the measured kind that answers with the results of a function.
 
     Args:
         answer: Gives the response to a request.
+        model: The model whose wire and capabilities are measured.
     """
-    return ScriptedModel(answer, name=MODEL, capabilities=find_model_facts(MODEL).capabilities)
+    return ScriptedModel(answer, name=model, capabilities=find_model_facts(model).capabilities)
 
 
 def reading(answers: Sequence[Answer]) -> Callable[[nh.models.ModelRequest], ModelResponse]:
@@ -48,22 +52,27 @@ def _responses(answers: Sequence[Answer]) -> Generator[Any, nh.models.ModelReque
     request: nh.models.ModelRequest = yield
     for answer in answers:
         if answer.first:
-            request = yield model_response(*(tool_call("nh_eval", expression=text) for text in answer.first))
+            request = yield model_response(*(tool_call("nh_exec", statements=text) for text in answer.first))
         request = yield _response(answer, _properties_of_outcome(request))
     raise AssertionError(f"a request more than there are answers: {request.messages[-1]}")
 
 
 def _response(answer: Answer, properties: Mapping[str, Any]) -> ModelResponse:
     """The response that ends a step: data where the outcome takes it, and Python otherwise."""
-    calls = [tool_call("nh_eval", expression=text) for text in answer.evaluations]
     assignments = dict(answer.assignments)
     takes_data = properties.get("bindings", {}).get("properties", {})
     data = {name: value for name, value in answer.bindings.items() if name in takes_data}
     assignments |= {name: repr(value) for name, value in answer.bindings.items() if name not in data}
-    calls += [tool_call("nh_assign", target_path=path, expression=text) for path, text in assignments.items()]
+    lines = [*answer.evaluations, *(f"{path} = {text}" for path, text in assignments.items())]
+    expressions = properties.get("expressions", {}).get("properties", {})
+    if not answer.evaluations and assignments and assignments.keys() <= expressions.keys():
+        lines = []
+    calls = [tool_call("nh_exec", statements="\n".join(lines))] if lines else []
     outcome: dict[str, Any] = {"kind": answer.kind}
     if data:
         outcome["bindings"] = data
+    if assignments and not lines:
+        outcome["expressions"] = assignments
     if answer.has_value and "return_value" in properties:
         outcome["return_value"] = answer.value
     elif answer.has_value:

@@ -19,6 +19,7 @@ __all__ = [
     "grid_of_corrections",
     "grid_of_measured",
     "grid_of_parts",
+    "grid_of_providers",
     "grid_of_sizes",
     "grid_of_tools",
     "grid_of_tried",
@@ -27,8 +28,11 @@ __all__ = [
 WANTED_SHARE = 38 / 40
 """Of how many blocks every fact has to be shown."""
 
-MOST_TOKENS = 1.15
-"""How many tokens may be sent for each one of the peer."""
+MOST_TOKENS = 1.2
+"""How many tokens may be sent until the answer for each one of the peer."""
+
+MOST_TOKENS_AT_FIRST = 1.36
+"""How many tokens the first request may have for each one of the peer's."""
 
 SIZES = (200, 500)
 """Where small requests end, and where large ones begin."""
@@ -121,11 +125,33 @@ def grid_of_tools(measured: Sequence[Measured], bare: Sequence[Measured], peer: 
     rows = [
         (name, str(len(chosen)), *_compared(*_sums_until_answered(chosen, peer)))
         for name, chosen in (
-            ("all three", [each for each in measured if each.name in names]),
+            ("where they can help", [each for each in measured if each.name in names]),
             ("none", answered),
         )
     ]
     return Grid(head=("provided tools", "blocks", "tokens until answered", "pydantic-ai", "ratio"), rows=rows)
+
+
+def grid_of_providers(measured: Sequence[tuple[str, str, Sequence[Measured]]], peer: PeerTokens) -> Grid:
+    """Tokens of a request as each provider is sent it, in each form.
+
+    Args:
+        measured: The blocks as they were measured, with the titles of the provider and of the form.
+        peer: What the peer sends.
+    """
+    rows = [
+        (
+            provider,
+            form,
+            f"{sum(each.tokens for each in blocks) / len(blocks):,.0f}",
+            _ratio(*_sums_of_first(blocks, peer)),
+            f"{sum(each.until_answered for each in blocks) / len(blocks):,.0f}",
+            _ratio(*_sums_until_answered(blocks, peer)),
+        )
+        for provider, form, blocks in measured
+    ]
+    head = ("provider", "form", "first request", "ratio", "until answered", "ratio")
+    return Grid(head=head, rows=rows, texts=frozenset({0, 1}))
 
 
 def goals_of(measured: Sequence[Measured], peer: PeerTokens) -> Grid:
@@ -134,6 +160,7 @@ def goals_of(measured: Sequence[Measured], peer: PeerTokens) -> Grid:
     complete = [each for each in measured if not each.missing and each.failure is None]
     at_once = sum(each.round_trips == 1 for each in complete)
     ours, theirs = _sums_until_answered(measured, peer)
+    first_ours, first_theirs = _sums_of_first(measured, peer)
     most = f"{wanted} of {len(measured)} blocks"
     rows = [
         _goal("every fact is shown", most, len(complete), is_met=len(complete) >= wanted),
@@ -144,7 +171,12 @@ def goals_of(measured: Sequence[Measured], peer: PeerTokens) -> Grid:
             _ratio(ours, theirs),
             is_met=ours <= theirs * MOST_TOKENS,
         ),
-        ("tokens of the first request alone", "no goal", _ratio(*_sums_of_first(measured, peer)), ""),
+        _goal(
+            "tokens of the first request alone",
+            f"at most {MOST_TOKENS_AT_FIRST:.2f} times",
+            _ratio(*_sums_of_first(measured, peer)),
+            is_met=first_ours <= first_theirs * (MOST_TOKENS_AT_FIRST + 0.005),
+        ),
     ]
     return Grid(head=("goal", "wanted", "measured", "verdict"), rows=rows, texts=frozenset({0, 1, 3}))
 

@@ -55,7 +55,13 @@ _HARMLESS_KINDS = frozenset(
 _PLAIN_KEYS = frozenset(
     {"answer", "composite", "dict", "event", "hot", "index", "lookup", "map", "natural", "object"}
     | {"routing", "row", "shortcut", "unique"}
+    | {"allen", "arrow", "box", "cabinet", "car", "chuck", "door", "drawer", "enter", "escape", "function"}
+    | {"garage", "gate", "hex", "hotel", "house", "locker", "major", "minor", "musical", "office", "piano"}
+    | {"room", "shift", "skeleton", "spare", "torx", "valve", "wrench"}
 )
+# In displayed data, an ordinary word in front of other ones (`secret_garden`), or for a thing to eat.
+_ORDINARY = frozenset({"cookie", "cookies"})
+_BEFORE_SECRETS = frozenset({"access", "api", "code", "data", "key", "keys", "token", "tokens", "word"})
 _PLAIN_TOKENS = frozenset({"first", "last"})
 # A name that ends in one of these describes a secret; it is not the secret itself.
 _ABOUT_SECRETS = frozenset(
@@ -148,7 +154,8 @@ def hides_value(name: object, value: object) -> bool:
     """Whether the value of a name is hidden from models and people, because it is a secret that is set.
 
     Fewer names count as secrets here than in `is_secret_name`, because a program cannot work with data that
-    is hidden by mistake: `key` and `key_points` are shown, and so is `token_counter`.
+    is hidden by mistake: `key` and `key_points` are shown, and so is `token_counter`. A name with spaces is
+    that of data, such as a glossary: `chuck key`. `secret_garden` and `cookie` are ordinary words.
 
     Args:
         name: The name of a variable, an attribute or a parameter, or a key of a mapping.
@@ -171,6 +178,8 @@ def has_url_password(value: object) -> bool:
 @lru_cache(maxsize=4_096)
 def names_secret_value(name: str) -> bool:
     """Whether a name is that of a secret, for `hides_value`."""
+    if any(map(str.isspace, name)):
+        return False
     words = [word.lower() for word in _NAME_WORD.findall(name)]
     if _are_short_secret(words):
         return True
@@ -185,8 +194,15 @@ def names_secret_value(name: str) -> bool:
         or (last == "key" and before not in {""} | _HARMLESS_KINDS | _PLAIN_KEYS)
         or (last == "tokens" and before in _CREDENTIAL_KINDS)
         or any(word in ("key", "keys") and kind in _CREDENTIAL_KINDS for kind, word in pairs)
-        or any(_SECRET_WORD.fullmatch(word) for word in words)
-    )
+        or any(_is_shown_secret(word, words[place + 1 :]) for place, word in enumerate(words))
+    ) and not (len(words) == 1 and words[0] in _ORDINARY)
+
+
+def _is_shown_secret(word: str, following: list[str]) -> bool:
+    """Whether a word makes displayed data a secret, and does not only describe what follows it."""
+    if word in ("secret", "secrets"):
+        return not following or following[0] in _BEFORE_SECRETS
+    return _SECRET_WORD.fullmatch(word) is not None
 
 
 def _are_short_secret(words: Sequence[str]) -> bool:

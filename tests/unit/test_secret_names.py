@@ -180,3 +180,30 @@ def test_settings_may_be_a_model_with_a_secret() -> None:
     )
     assert KEY not in made.model_dump_json()
     nh.AgentStepExecutor.from_configuration(configuration=made)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("room key", "chuck key", "secret garden", "API key", "pass word", "cookie", "cookies", "room_key"),
+        *("secret_garden", "secretSanta", "secret_ingredients", "chuckKey", "house_key"),
+    ],
+)
+def test_ordinary_words_are_shown(name: str) -> None:
+    assert not hides_value(name, "value")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "secret",
+        "client_secret",
+        "secret_key",
+        "secret_access_key",
+        "session_cookie",
+        "auth_cookies",
+        "api_key",
+    ],
+)
+def test_names_of_secrets_stay_hidden(name: str) -> None:
+    assert hides_value(name, "value")

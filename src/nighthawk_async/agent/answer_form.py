@@ -31,6 +31,7 @@ from .schemas import (
     OptionalParts,
     allows_null,
     compact_schema,
+    described_schema,
     has_two_nulls,
     optional_parts_of,
     or_null,
@@ -74,6 +75,8 @@ class AnswerForm(Struct, frozen=True, kw_only=True, eq=False):
         is_strict: Whether every part is required, so that an omitted one is null.
         optional_parts: If so, the parts of values that may be left out, by the names of the write bindings
             and `RETURN_VALUE`.
+        is_concise: Whether the schemas say what there is to say of their types, so that stubs need not, and
+            each write binding may be given by an expression.
     """
 
     allowed_kinds: tuple[OutcomeKind, ...]
@@ -89,6 +92,12 @@ class AnswerForm(Struct, frozen=True, kw_only=True, eq=False):
     takes_expressions: bool = True
     is_strict: bool = False
     optional_parts: Mapping[str, OptionalParts] = field(default_factory=lambda: _NOTHING)
+    is_concise: bool = False
+
+    @property
+    def expressible(self) -> tuple[str, ...]:
+        """The write bindings for which the answer may have expressions."""
+        return (*self.bindings, *self.expressions) if self.is_concise and self.takes_expressions else ()
 
     def without_nulls(self, name: str, value: object) -> object:
         """The value of a write binding, or of `RETURN_VALUE`, without nulls for parts that are left out."""
@@ -107,6 +116,7 @@ class _Site(Struct, frozen=True, kw_only=True, eq=False):
     raises_objects: bool
     endpoint: Endpoint
     takes_expressions: bool
+    is_concise: bool
 
 
 _MOST_FORMS = 1024
@@ -116,7 +126,12 @@ metadata by its content."""
 
 
 def answer_form_of(
-    context: StepContext, transport: OutcomeTransport, endpoint: Endpoint, *, returned: object
+    context: StepContext,
+    transport: OutcomeTransport,
+    endpoint: Endpoint,
+    *,
+    returned: object,
+    is_concise: bool = False,
 ) -> AnswerForm:
     """The ways to answer a block.
 
@@ -125,6 +140,7 @@ def answer_form_of(
         transport: The transport of outcomes.
         endpoint: The endpoint to which the form is sent.
         returned: The type of the return value; `object` if it is unknown.
+        is_concise: See `AnswerForm`.
 
     Raises:
         AnnotationError: The direct transport cannot ask for one of the types.
@@ -143,6 +159,7 @@ def answer_form_of(
         raises_objects,
         transport,
         endpoint,
+        is_concise,
     )
     known = _forms.get(key)
     if known is not None:
@@ -156,6 +173,7 @@ def answer_form_of(
         raises_objects=raises_objects,
         endpoint=endpoint,
         takes_expressions=takes_expressions,
+        is_concise=is_concise,
     )
     form = _forms[key] = _form(site)
     if len(_forms) > _MOST_FORMS:
@@ -195,8 +213,9 @@ def _form(site: _Site) -> AnswerForm:
     if "return" in site.allowed_kinds and not (types and site.takes_expressions):
         types[RETURN_VALUE] = site.return_type
     given, refused, together = _schemas_of(types, site)
-    schemas = {subject: compact_schema(schema) for subject, schema in given.items()}
-    definitions = {name: compact_schema(schema) for name, schema in together.definitions.items()}
+    compact = described_schema if site.is_concise else compact_schema
+    schemas = {subject: compact(schema) for subject, schema in given.items()}
+    definitions = {name: compact(schema) for name, schema in together.definitions.items()}
     form = AnswerForm(
         allowed_kinds=site.allowed_kinds,
         raise_error_types=site.raise_error_types,
@@ -215,6 +234,7 @@ def _form(site: _Site) -> AnswerForm:
         ),
         definitions=definitions,
         takes_expressions=site.takes_expressions,
+        is_concise=site.is_concise,
     )
     if not site.endpoint.enforces_strict_schemas:
         return form
@@ -319,6 +339,8 @@ def flat_schema(form: AnswerForm) -> dict[str, Any]:
     properties: dict[str, Any] = {"kind": {"type": "string", "enum": list(form.allowed_kinds)}}
     if form.bindings:
         properties["bindings"] = _bindings_schema(form)
+    if form.expressible:
+        properties["expressions"] = object_schema(dict.fromkeys(form.expressible, _TEXT), ())
     for kind in form.allowed_kinds:
         for fields in _alternatives(kind, form):
             properties |= fields
@@ -340,9 +362,10 @@ def tool_schema(form: AnswerForm) -> dict[str, Any]:
     if form.is_strict:
         return schema
     opened = opened_schema(schema)
-    if form.bindings:
-        bindings = opened_schema(schema["properties"]["bindings"])
-        opened["properties"] = schema["properties"] | {"bindings": bindings}
+    inner = {name: schema["properties"].get(name) for name in ("bindings", "expressions")}
+    opened["properties"] = schema["properties"] | {
+        name: opened_schema(each) for name, each in inner.items() if each is not None
+    }
     return terse_schema(opened)
 
 

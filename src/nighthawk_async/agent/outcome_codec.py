@@ -30,7 +30,17 @@ from ..values.plain_data import validate_data
 from ..wire.json_text import NOT_JSON, decode_json, describe_not_json, has_duplicates
 from ..wire.loose_json import NotOneMeaningError
 from .answer_form import RETURN_VALUE, AnswerForm
-from .readings import FIELDS, read_answer, read_fields, read_values
+from .readings import FIELDS, SHARED_FIELDS, read_answer, read_fields, read_values
+
+
+class BindingExpression(Struct, frozen=True):
+    """A write binding's value in an answer that is given by an expression.
+
+    Args:
+        text: The expression.
+    """
+
+    text: str
 
 
 class Answer(Struct, frozen=True, kw_only=True, eq=False):
@@ -38,7 +48,7 @@ class Answer(Struct, frozen=True, kw_only=True, eq=False):
 
     Args:
         outcome: The outcome of the block; a value to return is validated.
-        bindings: The values of write bindings as data, not yet validated.
+        bindings: The values of write bindings as data, not yet validated, or by a `BindingExpression`.
         readings: The forms in which it was read; empty for an answer as it should be.
     """
 
@@ -141,7 +151,7 @@ def _answer(data: Mapping[str, Any], form: AnswerForm, readings: Sequence[Readin
     unknown = sorted(
         name
         for name, value in data.items()
-        if (value is not None or name in form.nullable) and name not in ("kind", "bindings", *FIELDS[kind])
+        if (value is not None or name in form.nullable) and name not in (*SHARED_FIELDS, *FIELDS[kind])
     )
     if unknown:
         is_value = any(name in form.bindings for name in unknown)
@@ -149,11 +159,40 @@ def _answer(data: Mapping[str, Any], form: AnswerForm, readings: Sequence[Readin
             f"an outcome of kind '{kind}' has no field {', '.join(map(repr, unknown))}"
             + "; the values of variables belong into its field 'bindings'" * is_value
         ).caused_by("outcome_fields")
+    bindings = _bindings(data.get("bindings"), form)
+    expressions = _expressions(data.get("expressions"), form)
+    if both := bindings.keys() & expressions.keys():
+        raise ExecutionError(
+            f"{', '.join(sorted(both))}: give a value in bindings or an expression in expressions, not both"
+        ).caused_by("outcome_fields")
     return Answer(
         outcome=_outcome(kind, data, form),
-        bindings=_bindings(data.get("bindings"), form),
+        bindings={**bindings, **expressions},
         readings=tuple(dict.fromkeys(readings)),
     )
+
+
+def _expressions(given: object, form: AnswerForm) -> dict[str, BindingExpression]:
+    """The expressions of write bindings; those that are null leave them as they are."""
+    if given is None:
+        return {}
+    names = (*form.bindings, *form.expressions) if form.takes_expressions else ()
+    if not isinstance(given, dict):
+        raise ExecutionError(
+            f"the field 'expressions' must be an object, not {type(given).__name__}"
+        ).caused_by("outcome_fields")
+    expressions = cast("dict[str, object]", given)
+    for name, text in expressions.items():
+        if name not in names:
+            raise ExecutionError(
+                f"expressions.{name}: the block has no such variable to set by an expression; "
+                f"it has: {', '.join(names) or 'none'}"
+            ).caused_by("binding_name")
+        if not isinstance(text, str | None):
+            raise ExecutionError(
+                f"expressions.{name}: an expression is a text, not {type(text).__name__}"
+            ).caused_by("outcome_fields")
+    return {name: BindingExpression(text) for name, text in expressions.items() if isinstance(text, str)}
 
 
 def _bindings(given: object, form: AnswerForm) -> dict[str, object]:

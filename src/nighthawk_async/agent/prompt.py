@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Annotated, Any, Literal, cast, get_args, get_origin
 
+from msgspec.structs import replace as structs_replace
+
 from ..configuration import StepContextLimits, StepExecutorConfiguration
 from ..errors import ConfigurationError, ExecutionError
 from ..kernel.context import StepContext
 from ..kernel.declared_types import resolve_annotation
 from ..kernel.tools import FIND_TOOL_NAME, PROVIDED_TOOL_NAMES, SKILL_TOOL_NAME
-from ..prompt.scalars import PLAIN_TYPES
+from ..prompt.scalars import PLAIN_TYPES, find_scalar_text
 from ..prompt.sections import (
     RenderedSection,
     render_section,
@@ -22,6 +24,7 @@ from ..prompt.sections import (
 from ..prompt.stubs import TypeNames, TypesSection, described_type, types_section
 from ..prompt.tokens import TokenCounter
 from ..prompt.types import note_described, note_exception
+from ..secret_names import HIDDEN
 from ..types.messages import UserContent
 from ..types.model import OutcomeTransport
 from ..types.outcomes import OutcomeKind
@@ -87,6 +90,15 @@ _FIRST: Mapping[OutcomeTransport, str] = {
 
 _ALONE = "Answer with one call of nh_outcome. Its kind:"
 
+_CELL = (
+    "nh_exec is a Python notebook cell: await works, calls in a list are awaited together, assignment sets "
+    "<:x>, prints and the last value come back."
+)
+
+_LAST = "in the same response, unless you must see a result first"
+
+_HIDDEN_NOTE = f"{HIDDEN} is a secret value, which code can use by its name."
+
 _TOKENS_OF_LINE = 80
 """The usual upper bound of a prompt line's length, its value not included."""
 
@@ -144,6 +156,27 @@ def tool_instructions(
     )
     parts = (use if has_tools else "", _visibility(visible_builtins))
     return "\n".join(part for part in parts if part)
+
+
+@lru_cache(maxsize=1024)
+def concise_instructions(form: AnswerForm, *, plain: frozenset[str] = frozenset(), has_tools: bool) -> str:
+    """Ways to end the block with `nh_outcome`, in few words: its schema says the rest.
+
+    Args:
+        form: The form of the answer.
+        plain: The write bindings in which JSON stays JSON; see `plain_names`.
+        has_tools: Whether any tool is on offer beside `nh_outcome`.
+    """
+    returns = "return" in form.allowed_kinds
+    parts = [f"Call nh_outcome {_LAST}."] if has_tools else []
+    if "pass" in form.allowed_kinds:
+        parts.append("pass goes on" + ", return ends the whole function" * returns + ".")
+    if form.expressible:
+        data = "Bindings are JSON, expressions Python" if form.bindings else "Expressions are Python"
+        parts.append(f"{data}; those left out stay as they are.")
+    if untyped := [name for name in form.bindings if name in plain]:
+        parts.append(f"JSON stays JSON in {', '.join(untyped)}.")
+    return " ".join(parts)
 
 
 def _visibility(visible_builtins: frozenset[str] | None) -> str:
@@ -286,9 +319,40 @@ class StepPrompt:
     def _written(self, annotation: object) -> str:
         return PLAIN_TYPES.get(id(annotation)) or described_type(as_written(annotation), self.names)
 
+    def is_concise(self, transport: OutcomeTransport) -> bool:
+        """Whether the request is in few words: with tools whose schemas say what there is to say."""
+        return transport == "tool" and self.configuration.profile == "concise"
+
     def answer_form(self, transport: OutcomeTransport, endpoint: Endpoint) -> AnswerForm:
         """The ways to answer the block; see `answer_form.answer_form_of`."""
-        return answer_form_of(self.context, transport, endpoint, returned=self.returned)
+        is_concise = self.is_concise(transport)
+        if is_concise and self.configuration.model_settings.get("strict_tools") is not True:
+            endpoint = structs_replace(
+                endpoint, enforces_strict_schemas=False
+            )  # it wants a null for all else
+        return answer_form_of(
+            self.context, transport, endpoint, returned=self.returned, is_concise=is_concise
+        )
+
+    def offered_tools(self, transport: OutcomeTransport) -> tuple[str, ...]:
+        """The names of the provided tools on offer, but for `nh_outcome`."""
+        chosen = self.configuration.provided_tools
+        if chosen != "auto":
+            return chosen
+        if self.configuration.profile == "specification":
+            return ("nh_eval", "nh_assign")
+        named = [name for name in ("nh_eval", "nh_assign") if name in self.program]
+        return (*named, "nh_exec") if "nh_exec" in self.program or self._needs_code(transport) else (*named,)
+
+    def _needs_code(self, transport: OutcomeTransport) -> bool:
+        """Whether code can help: something can be called, is not shown whole, or is there to be changed."""
+        if any(each.shows_callables or each.is_incomplete or each.hides_values for each in self._sections):
+            return True
+        context = self.context
+        returns = "return" in context.allowed_kinds and self.returned not in (None, type(None))
+        is_for_data = bool(context.write_names) or returns
+        mentioned = [context.step_locals[each] for each in context.read_names if each in context.step_locals]
+        return any(_is_to_be_filled(each) or not (is_for_data or _is_constant(each)) for each in mentioned)
 
     def tool_instructions(self, *, has_tools: bool) -> str:
         """The instructions on the tools and on visible names; see `tool_instructions`."""
@@ -296,7 +360,18 @@ class StepPrompt:
             self.tool_result_max_tokens, self.context.visible_builtins, has_tools=has_tools
         )
 
-    def answer_instructions(self, transport: OutcomeTransport, form: AnswerForm, *, has_tools: bool) -> str:
+    def cell_instructions(self, offered: Collection[str]) -> str:
+        """The sentence on `nh_exec`, and that on visible names."""
+        parts = (_CELL if "nh_exec" in offered else "", _visibility(self.context.visible_builtins))
+        return "\n".join(filter(None, parts))
+
+    def concise_instructions(self, form: AnswerForm, *, has_tools: bool) -> str:
+        """The instructions on the ways to end the block, in few words; see `concise_instructions`."""
+        return concise_instructions(form, plain=plain_names(self.context), has_tools=has_tools)
+
+    def answer_instructions(
+        self, transport: OutcomeTransport, form: AnswerForm, *, has_tools: bool, offered: Sequence[str] = ()
+    ) -> str:
         """The instructions on the ways to end the block; see `answer_instructions`."""
         return answer_instructions(
             transport,
@@ -304,17 +379,23 @@ class StepPrompt:
             binding_types=self.binding_types,
             return_type=self.return_type,
             plain=plain_names(self.context),
-            provided_tools=self.configuration.provided_tools,
+            provided_tools=tuple(offered),
             has_tools=has_tools,
         )
 
-    def system(self, *, tools: str, outcome: str) -> str:
-        """The system prompt, suffix fragments included."""
+    def system(self, *, tools: str, outcome: str, form: AnswerForm | None = None) -> str:
+        """The system prompt, suffix fragments included.
+
+        Args:
+            tools: The instructions on tools.
+            outcome: The instructions on the outcome.
+            form: The form of the answer, whose schemas say what stubs need not say again; None for all stubs.
+        """
         rendered = render_system_prompt(
-            self.configuration.prompts.step_system_prompt_template,
+            self.configuration.templates.step_system_prompt_template,
             tools=tools,
             outcome=outcome,
-            types=self._types,
+            types=self._types(form),
             tool_result_max_tokens=self.tool_result_max_tokens,
         )
         text = rendered.strip()
@@ -325,16 +406,21 @@ class StepPrompt:
         fragments = (*self.configuration.system_prompt_suffix_fragments, *self.system_fragments)
         return "\n\n".join((text, *fragments))
 
-    def user(self) -> tuple[UserContent, ...]:
-        """The user prompt, media in their places, suffix fragments included."""
+    def user(self, form: AnswerForm | None = None) -> tuple[UserContent, ...]:
+        """The user prompt, media in their places, suffix fragments included; `form` is that of `system`."""
+        is_concise = self.configuration.profile == "concise"
         content = render_user_prompt(
-            self.configuration.prompts.step_user_prompt_template,
-            program=self.program,
+            self.configuration.templates.step_user_prompt_template,
+            program=self.program.rstrip("\n") if is_concise else self.program,
             locals_section=self._sections[0],
             globals_section=self._sections[1],
-            types=self._types,
+            types=self._types(form),
             tool_result_max_tokens=self.tool_result_max_tokens,
         )
+        if is_concise and content and isinstance(content[-1], str):
+            content = (*content[:-1], content[-1].rstrip("\n"))
+        if is_concise and any(each.hides_values for each in self._sections):
+            content = with_suffix(content, [_HIDDEN_NOTE])
         return self.with_user_fragments(content)
 
     @property
@@ -350,9 +436,11 @@ class StepPrompt:
     def _limits(self) -> StepContextLimits:
         return self.configuration.context_limits
 
-    @cached_property
-    def _types(self) -> str:
-        return self._types_section.text(self._limits.types_max_tokens, self.counter)
+    def _types(self, form: AnswerForm | None) -> str:
+        section = self._types_section
+        if form is not None and form.is_concise:
+            section = section.without_said(form.definitions)
+        return section.text(self._limits.types_max_tokens, self.counter)
 
     @cached_property
     def _types_section(self) -> TypesSection:
@@ -387,12 +475,7 @@ class StepPrompt:
 
     def with_user_fragments(self, content: tuple[UserContent, ...]) -> tuple[UserContent, ...]:
         """A user prompt with the suffix fragments appended."""
-        fragments = (*self.configuration.user_prompt_suffix_fragments, *self.user_fragments)
-        if not fragments:
-            return content
-        suffix = "".join(f"\n\n{fragment}" for fragment in fragments)
-        last = content[-1] if content else ""
-        return (*content[:-1], last + suffix) if isinstance(last, str) else (*content, suffix)
+        return with_suffix(content, (*self.configuration.user_prompt_suffix_fragments, *self.user_fragments))
 
     def section(
         self, name: Literal["locals", "globals"], only: Sequence[str] | None = None
@@ -414,6 +497,28 @@ class StepPrompt:
             counter=self.counter,
             names=self.names,
         )
+
+
+def with_suffix(content: tuple[UserContent, ...], fragments: Sequence[str]) -> tuple[UserContent, ...]:
+    """Content with paragraphs at its end."""
+    if not fragments:
+        return content
+    suffix = "".join(f"\n\n{fragment}" for fragment in fragments)
+    last = content[-1] if content else ""
+    return (*content[:-1], last + suffix) if isinstance(last, str) else (*content, suffix)
+
+
+def _is_constant(value: object) -> bool:
+    """Whether nothing in a value can be changed in place."""
+    kind = type(value)
+    if kind is tuple or kind is frozenset:
+        return all(map(_is_constant, cast("tuple[object, ...]", value)))
+    return id(kind) in PLAIN_TYPES or find_scalar_text(kind) is not None
+
+
+def _is_to_be_filled(value: object) -> bool:
+    """Whether a value is an empty container that can be changed: there is nothing in it to be read."""
+    return type(value) in (list, dict, set, bytearray, deque) and not cast("list[object]", value)
 
 
 def _surely_fit(values: Mapping[str, object], max_tokens: int, limits: StepContextLimits) -> bool:

@@ -37,7 +37,10 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The fields of each outcome kind."""
 
-_ALL_FIELDS = frozenset({"kind", "bindings", *(name for names in FIELDS.values() for name in names)})
+SHARED_FIELDS: Final = ("kind", "bindings", "expressions")
+"""The fields of all outcome kinds."""
+
+_ALL_FIELDS = frozenset({*SHARED_FIELDS, *(name for names in FIELDS.values() for name in names)})
 _MARGINS = (" ", "\t", "`")
 _CODE_FIELDS = ("return_expression", "raise_expression")
 _ANGLED = re.compile(r"\s*<?:?\s*(?P<name>[A-Za-z_]\w*)\s*>?\s*", re.ASCII)
@@ -88,6 +91,7 @@ def read_fields(data: Mapping[str, Any], form: AnswerForm, readings: list[Readin
         fields = dict(_object(fields["result"], readings))
     _read_kind(fields, readings)
     _read_bindings(fields, form, readings)
+    _read_expressions(fields, form, readings)
     if fields.get("kind") is None:
         fields["kind"] = _only_kind(fields, form)
         readings.append("no_kind")
@@ -147,6 +151,23 @@ def _read_bindings(fields: dict[str, Any], form: AnswerForm, readings: list[Read
     fields["bindings"] = values
 
 
+def _read_expressions(fields: dict[str, Any], form: AnswerForm, readings: list[Reading]) -> None:
+    """Bring expressions to the plain names of their variables, and to plain code."""
+    given: object = fields.get("expressions")
+    if isinstance(given, str):
+        given = _object(given, readings)
+    if not is_json_object(given):
+        return
+    named = {**form.bindings, **form.expressions}
+    values: dict[str, Any] = {}
+    for key, value in given.items():
+        name = key if key in named else _variable(key, named) or key
+        if name != key:
+            readings.append("binding_name")
+        _put(values, name, read_code(value, is_expression, readings) if isinstance(value, str) else value)
+    fields["expressions"] = values
+
+
 def _variable(key: str, named: Mapping[str, object]) -> str | None:
     """The variable that a key means; None for none."""
     if key in named:
@@ -163,9 +184,8 @@ def _put(values: dict[str, Any], name: str, value: Any) -> None:
 
 def _only_kind(fields: Mapping[str, Any], form: AnswerForm) -> str:
     """The only kind that fits the fields of an answer."""
-    given = {name for name in _ALL_FIELDS - {"kind", "bindings"} if not _is_empty(fields.get(name))}
-    values: object = fields.get("bindings")
-    is_nothing_set = not is_json_object(values) or all(each is None for each in values.values())
+    given = {name for name in _ALL_FIELDS.difference(SHARED_FIELDS) if not _is_empty(fields.get(name))}
+    is_nothing_set = not any(_sets(fields.get(name)) for name in ("bindings", "expressions"))
     if not given and is_nothing_set and (form.bindings or form.expressions or "return_value" in fields):
         raise NotOneMeaningError  # nothing was said
     fitting = [
@@ -176,6 +196,10 @@ def _only_kind(fields: Mapping[str, Any], form: AnswerForm) -> str:
     if len(fitting) != 1:
         raise NotOneMeaningError
     return fitting[0]
+
+
+def _sets(values: object) -> bool:
+    return is_json_object(values) and any(each is not None for each in values.values())
 
 
 def _is_empty(value: object) -> bool:
@@ -189,7 +213,7 @@ def _leave_out_extra_fields(fields: dict[str, Any], form: AnswerForm, readings: 
         return
     known = [*_ALL_FIELDS, *form.bindings, *form.expressions]
     for name, value in [*fields.items()]:
-        if name in ("kind", "bindings", *own) or value is None:
+        if name in (*SHARED_FIELDS, *own) or value is None:
             continue
         if name in _ALL_FIELDS and not (value == "" and name != "return_value"):
             raise NotOneMeaningError  # a field of another kind
@@ -286,7 +310,8 @@ _CODE_OF: Final[Mapping[str, tuple[str, ...]]] = {
 """The arguments of the provided tools that are code."""
 
 _ARGUMENTS_OF: Final[Mapping[str, tuple[str, ...]]] = _CODE_OF | {
-    "nh_assign": ("target_path", "value", "expression")
+    "nh_assign": ("target_path", "value", "expression"),
+    "nh_exec": ("statements", "text"),
 }
 
 

@@ -16,6 +16,7 @@ as it is where a value without its nulls could be read as another member of a un
 The schemas here are those of `values.plain_data.data_schemas`, with their defaults.
 """
 
+import json
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -119,13 +120,49 @@ def endpoint_of(model: Model | None, settings: Mapping[str, Any], place: SchemaL
     return endpoint
 
 
+_DESCRIPTION_CHARACTERS = 300
+
+
+def described_schema(schema: _Schema) -> dict[str, Any]:
+    """The same as `compact_schema` with descriptions, on one line, in which defaults stand as well.
+
+    A part whose default is None may be left out, and has no null as another way to say so.
+
+    Args:
+        schema: A JSON Schema; it stays as it is.
+    """
+    compact = _compact(schema, described_schema)
+    properties: Mapping[str, Any] = schema.get("properties", {})
+    for name, each in properties.items():
+        if _is_schema(each) and each.get("default", UNSET) is None and name not in schema.get("required", ()):
+            compact["properties"][name] = _without_null(compact["properties"][name])
+    text = schema.get("description")
+    said = [" ".join(text.split())[:_DESCRIPTION_CHARACTERS]] if isinstance(text, str) else []
+    if schema.get("default") not in (None, [], {}, ""):
+        said.append(f"default {json.dumps(schema['default'], ensure_ascii=False, default=str)}")
+    return compact | ({"description": "; ".join(said)} if said else {})
+
+
+def _without_null(schema: _Schema) -> _Schema:
+    """The schema of a part that is None when it is left out, without null as another way to say so."""
+    members = [each for each in schema.get("anyOf", ()) if each != _NULL]
+    if not members or len(members) == len(schema["anyOf"]):
+        return schema
+    rest = {name: each for name, each in schema.items() if name != "anyOf"}
+    return {**members[0], **rest} if len(members) == 1 else {**rest, "anyOf": members}
+
+
 def compact_schema(schema: _Schema) -> dict[str, Any]:
     """The schema without annotations, in the simplest equivalent form.
 
     Args:
         schema: A JSON Schema; it stays as it is.
     """
-    compact = with_parts(without_annotations(schema), compact_schema)
+    return _compact(schema, compact_schema)
+
+
+def _compact(schema: _Schema, part: Callable[[_Schema], dict[str, Any]]) -> dict[str, Any]:
+    compact = with_parts(without_annotations(schema), part)
     if _is_schema(schema.get("discriminator")) and "oneOf" in compact:  # so that no two of them match
         compact["anyOf"] = compact.pop("oneOf")
     items = compact.get("prefixItems")

@@ -43,9 +43,11 @@ from ..secret_names import HIDDEN, hides_value
 from ..tracing import Span
 from ..types.messages import ToolCall, ToolDefinition, ToolResult, UserContent
 from ..types.outcomes import Reading
+from ..types.unset import UNSET
 from ..values.validation import type_name
 from ..wire.json_text import NOT_JSON, check_depth, describe_not_json
 from .answer_form import object_schema, opened_schema
+from .outcome_codec import BindingExpression
 from .readings import read_call
 from .refusals import GuardedCalls, Refusals, count_correction, count_readings, find_host_error
 from .task import Conversation
@@ -84,6 +86,7 @@ class _AssignArguments(msgspec.Struct, forbid_unknown_fields=True):
 
 class _ExecArguments(msgspec.Struct, forbid_unknown_fields=True):
     statements: str
+    text: str | None = None
 
 
 class _ProgressArguments(msgspec.Struct, forbid_unknown_fields=True):
@@ -137,7 +140,8 @@ def _post_assign(actor: StepActor, arguments: str) -> Pending[object]:
 
 
 def _post_exec(actor: StepActor, arguments: str) -> Pending[object]:
-    return actor.post_execute(decode_arguments(arguments, _ExecArguments).statements)
+    decoded = decode_arguments(arguments, _ExecArguments)
+    return actor.post_execute(decoded.statements, text=decoded.text)
 
 
 def _post_progress(actor: StepActor, arguments: str) -> Pending[object]:
@@ -160,11 +164,11 @@ def describe_reply(
         context: The state of the step.
         hides: Whether the value of a name is hidden, for an expression that only reads it.
     """
+    if isinstance(command, Execute):
+        return _describe_cell(command, cast("ChangedNames", value), context, hides)
     shown = value
     if isinstance(command, Assign | Evaluate):
-        read = _READ.fullmatch(command.expression[-_MAX_READ_CHARACTERS:])
-        if read is not None and hides(read["name"] or read["key"], value):
-            shown = HIDDEN
+        shown = _shown_value(command.expression, value, hides)
     match command:
         case Assign(target=target):
             is_lost = not target.fields and target.root in context.lost_names
@@ -175,11 +179,34 @@ def describe_reply(
                 "value": shown,
                 **_note_of_lost((target.root,) if is_lost else (), context),
             }
-        case Execute():
-            names = cast("ChangedNames", value)
-            return {"changed": list(names), **_note_of_lost(names.lost, context)}
         case _:
             return shown
+
+
+def _describe_cell(
+    command: Execute, left: ChangedNames, context: StepContext, hides: Callable[[str, object], bool]
+) -> object:
+    """What a cell leaves: its value alone if there is nothing else, and the names that it changed if not."""
+    note = _note_of_lost(left.lost, context)
+    if note:
+        note = {"changed": list(left), **note}
+    has_value = left.value is not UNSET and (left.value is not None or not (left or left.printed))
+    value = {}
+    if has_value:
+        last_line = command.statements.rstrip().rpartition("\n")[2]
+        value = {"value": _shown_value(last_line, left.value, hides)}
+        if not left.printed and not note:
+            return value["value"]
+    if not left.printed and not has_value:
+        return note or {"changed": list(left)}
+    printed = {"printed": left.printed} if left.printed else {}
+    return {**printed, **value, **note}
+
+
+def _shown_value(expression: str, value: object, hides: Callable[[str, object], bool]) -> object:
+    """A value as it is shown: hidden if the expression only reads what is to be hidden."""
+    read = _READ.fullmatch(expression[-_MAX_READ_CHARACTERS:])
+    return HIDDEN if read is not None and hides(read["name"] or read["key"], value) else value
 
 
 def _note_of_lost(names: Sequence[str], context: StepContext) -> Mapping[str, str]:
@@ -200,9 +227,14 @@ def make_provided_tool(
 ) -> ProvidedTool:
     """Make a tool of the runtime; see `ProvidedTool`."""
     closed = object_schema(properties, required)
+    is_closable = len(required) == len(properties)
     return ProvidedTool(
         definition=ToolDefinition(name=name, description=description, parameters=opened_schema(closed)),
-        strict_definition=ToolDefinition(name=name, description=description, parameters=closed),
+        strict_definition=ToolDefinition(
+            name=name,
+            description=description,
+            parameters=closed if is_closable else opened_schema(closed),
+        ),
         post=post,
     )
 
@@ -228,8 +260,8 @@ PROVIDED_TOOLS: Mapping[str, ProvidedTool] = {
     ),
     "nh_exec": make_provided_tool(
         "nh_exec",
-        "Execute Python statements; new names last until the block ends.",
-        {"statements": _TEXT},
+        "Run a cell, with `text` as a raw variable.",
+        {"statements": _TEXT, "text": _TEXT},
         required=("statements",),
         post=_post_exec,
     ),
@@ -315,6 +347,8 @@ class Toolbox:
         actor: The actor of the step.
         environment: The environment of the step.
         provided: Names of the provided tools on offer.
+        withheld: Names of those that a model gets in the next turn when it calls them.
+        carried_out: Names of those that are executed though they are not on offer.
         functions: The user's tools, without deferred ones.
         room: Renders results, within the room left in the model's context.
         shows_secrets: Whether results show values with secret names.
@@ -334,6 +368,8 @@ class Toolbox:
         environment: Environment,
         provided: Sequence[str],
         functions: Mapping[str, Tool],
+        withheld: Sequence[str] = (),
+        carried_out: Sequence[str] = (),
         deferred: Collection[str] = (),
         room: ResultRoom,
         shows_secrets: bool,
@@ -346,6 +382,9 @@ class Toolbox:
     ) -> None:
         self._actor = actor
         self._provided = {name: PROVIDED_TOOLS[name] for name in provided}
+        self._withheld = {name: PROVIDED_TOOLS[name] for name in withheld}
+        self._carried_out = {name: PROVIDED_TOOLS[name] for name in carried_out}
+        self._handed_over: dict[str, ProvidedTool] = {}
         self._finder = finder
         if finder is not None:
             self._provided[FIND_TOOL_NAME] = _find_tool(finder)
@@ -391,11 +430,13 @@ class Toolbox:
         Raises:
             ToolRegistrationError: The provider would refuse one of them.
         """
+        self._provided |= self._handed_over
+        handed_over = tuple(tool.definition for tool in self._handed_over.values())
         if self._finder is None:
-            return ()
+            return handed_over
         found = self._finder.offer()
         self._functions = {**self._functions, **found}
-        return tuple(function.definition for function in found.values())
+        return (*handed_over, *(function.definition for function in found.values()))
 
     def begin(self, call: ToolCall, readings: Sequence[Reading] = ()) -> _Begun:
         """Begin a call; return an awaitable of its result.
@@ -498,10 +539,13 @@ class Toolbox:
         if call.name in self._provided:
             return self._provided[call.name].post(self._actor, call.arguments)
         function = self._functions.get(call.name)
+        if function is None and call.name in self._carried_out:
+            return self._carried_out[call.name].post(self._actor, call.arguments)
         if function is None:
+            self._hand_over(call.name)
             if self._finder is not None:
                 self._finder.check_found(call.name)
-            names = ", ".join(self.names)
+            names = ", ".join(self.names) or "none"
             raise ToolBoundaryError(
                 kind="resolution",
                 message=f"there is no tool named {call.name!r}",
@@ -511,6 +555,20 @@ class Toolbox:
         if self._journal is not None:
             bound = self._journal.wrap_tool(current_place(), function.function, bound)
         return self._actor.post_call(call.name, bound)
+
+    def _hand_over(self, name: str) -> None:
+        """Offer a withheld tool from the next turn on, and refuse this call of it.
+
+        Raises:
+            ToolBoundaryError: The tool is a withheld one.
+        """
+        if (tool := self._withheld.get(name)) is not None:
+            self._handed_over[name] = tool
+            raise ToolBoundaryError(
+                kind="resolution",
+                message=f"{name} was not on offer, and nothing was run; from your next response on it is",
+                guidance=f"Call {name} again if you need it.",
+            )
 
     async def _finish(self, call: ToolCall, pending: Pending[object]) -> ToolResult:
         try:
@@ -583,7 +641,7 @@ class AnswerBindings(Struct, frozen=True, eq=False):
         to say about.
 
         Args:
-            bindings: Decoded JSON values by the names of the write bindings.
+            bindings: Decoded JSON values or `BindingExpression`s by the names of the write bindings.
 
         Raises:
             ExecutionError: Some were refused; the message names them and the reasons. The others are set.
@@ -608,7 +666,7 @@ class AnswerBindings(Struct, frozen=True, eq=False):
         if self.environment.policies.overriding["around_tool_call"]:
             ends = [await self._set_governed(name, value) for name, value in bindings.items()]
         else:
-            posted = [self.actor.post_assign(name, data=value) for name, value in bindings.items()]
+            posted = [self._post(name, value) for name, value in bindings.items()]
             ends = [await self._outcome(pending) for pending in posted]
         errors = {name: end.error for name, (end, _) in zip(bindings, ends, strict=True) if end.error}
         changed = self.actor.context.changed_bindings()
@@ -627,8 +685,14 @@ class AnswerBindings(Struct, frozen=True, eq=False):
         message = f"{problems}{note}" + (f"\n{shown}" if shown else "")
         raise ExecutionError(message).without_content(what).caused_by(cause)
 
+    def _post(self, name: str, value: object) -> Pending[object]:
+        if isinstance(value, BindingExpression):
+            return self.actor.post_assign(name, value.text)
+        return self.actor.post_assign(name, data=value)
+
     async def _set_governed(self, name: str, value: object) -> tuple[ToolOutcome, str]:
-        arguments = json.dumps({"target_path": name, "value": value})
+        given = {"expression": value.text} if isinstance(value, BindingExpression) else {"value": value}
+        arguments = json.dumps({"target_path": name, **given})
         call = ToolCall(id=f"bindings.{name}", name=_ASSIGN, arguments=arguments)
         ends: list[tuple[ToolOutcome, str]] = []
 

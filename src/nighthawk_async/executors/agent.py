@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import anyio.to_thread
 import msgspec
 
+from ..agent.answer_form import AnswerForm
 from ..agent.policies import Offering
 from ..agent.prompt import StepPrompt, check_mentioned_tools
 from ..agent.refusals import GuardedCalls, Refusals, RepeatedCalls
@@ -329,7 +330,9 @@ class AgentStepExecutor:
         policy = self.tool_result_rendering_policy
         refusals = Refusals(step_id=context.step_id, names=prompt.names)
         conversation = Conversation.of_step(configuration, model, self.token_encoding, context.write_names)
-        toolbox = self._toolbox(environment, step, ResultRoom(policy, conversation), refusals, span)
+        offered = prompt.offered_tools(transport)
+        room = ResultRoom(policy, conversation)
+        toolbox = self._toolbox(environment, step, room, refusals, span, provided=offered)
         model_name = "" if model is None else model.name
         endpoint = endpoint_of(model, configuration.model_settings, "tool")
         tools = toolbox.definitions(are_strict=endpoint.enforces_strict_schemas)
@@ -338,16 +341,13 @@ class AgentStepExecutor:
         )
         _check_mentioned_tools(step, tools, transport)
         has_tools = bool(tools) or model is None  # an agent of the user's own may have others
-        system_prompt = prompt.system(
-            tools=prompt.tool_instructions(has_tools=has_tools),
-            outcome=prompt.answer_instructions(transport, form, has_tools=has_tools),
-        )
+        system_prompt = _system_prompt(prompt, transport, form, offered, has_tools=has_tools)
         has_calls = bool(tools) or transport == "tool"
         opening = step.opening
         return AgentTask(
             step_id=context.step_id,
             system_prompt=system_prompt,
-            user_prompt=prompt.user(),
+            user_prompt=prompt.user(form),
             tools=tools,
             begin_tool_call=partial(_begin_counted, step, toolbox, configuration.answers == "strict"),
             outcome_transport="native" if transport == "native" else "tool",
@@ -375,7 +375,14 @@ class AgentStepExecutor:
         )
 
     def _toolbox(
-        self, environment: Environment, step: Step, room: ResultRoom, refusals: Refusals, span: Span | None
+        self,
+        environment: Environment,
+        step: Step,
+        room: ResultRoom,
+        refusals: Refusals,
+        span: Span | None,
+        *,
+        provided: Sequence[str],
     ) -> Toolbox:
         configuration, offered = self.configuration, environment.tool_scope.offered()
         finder, functions = None, offered.listed
@@ -392,8 +399,10 @@ class AgentStepExecutor:
         return Toolbox(
             actor=step.actor,
             environment=environment,
-            provided=configuration.provided_tools,
+            provided=provided,
             functions=functions,
+            withheld=("nh_exec",) if configuration.provided_tools == "auto" else (),
+            carried_out=("nh_eval", "nh_assign") if configuration.provided_tools else (),
             deferred=offered.deferred if finder is None else {},
             finder=finder,
             offered=filter(None, offered_tools),
@@ -413,6 +422,26 @@ class _Assignment(msgspec.Struct, forbid_unknown_fields=True):
 
 
 _decode_assignment = msgspec.json.Decoder(_Assignment).decode
+
+
+def _system_prompt(
+    prompt: StepPrompt,
+    transport: OutcomeTransport,
+    form: AnswerForm,
+    offered: Sequence[str],
+    *,
+    has_tools: bool,
+) -> str:
+    if prompt.is_concise(transport):
+        return prompt.system(
+            tools=prompt.cell_instructions(offered),
+            outcome=prompt.concise_instructions(form, has_tools=has_tools),
+            form=form,
+        )
+    return prompt.system(
+        tools=prompt.tool_instructions(has_tools=has_tools),
+        outcome=prompt.answer_instructions(transport, form, has_tools=has_tools, offered=offered),
+    )
 
 
 def _usage_report(environment: Environment, step: Step, span: Span | None) -> Callable[[str, Usage], None]:

@@ -561,9 +561,14 @@ class StepActor(Steering):
         """
         return self._post(Assign(target=parse_target_path(target_path), expression=expression, data=data))
 
-    def post_execute(self, statements: str) -> Pending[object]:
-        """Ask for statements to be executed; the reply is the sorted list of names they changed."""
-        return self._post(Execute(statements=statements))
+    def post_execute(self, statements: str, *, text: str | None = None) -> Pending[object]:
+        """Ask for a cell to be executed; the reply is what it leaves, `ChangedNames`.
+
+        Args:
+            statements: The code.
+            text: A raw text that it sees under the name `text`; None for none.
+        """
+        return self._post(Execute(statements=statements, text=text))
 
     def post_call(self, name: str, call: Callable[[], object]) -> Pending[object]:
         """Ask for a function to be called in the actor's turn."""

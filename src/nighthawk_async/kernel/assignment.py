@@ -404,14 +404,15 @@ def _call(
 
 
 def with_checked_calls(text: str, code: CodeType, mode: Literal["eval", "exec"]) -> CodeType:
-    """Return code in which the natural functions that it calls validate their arguments.
+    """Return code in which the natural functions that it calls validate their arguments; see `cells` too.
 
     Args:
         text: Its text.
         code: The code as it is compiled without the checks.
         mode: Whether it is an expression or statements.
     """
-    return (_compile_checked(text, code.co_filename, mode) or code) if "(" in text else code
+    is_plain = mode == "eval" and "(" not in text
+    return code if is_plain else _compile_checked(text, code.co_filename, mode) or code
 
 
 @lru_cache(maxsize=1024)

@@ -6,6 +6,7 @@ runs in the actor's turn with its value.
 Guards execute the commands, and decide about the calls that a step's code makes.
 """
 
+import ast
 import functools
 import gc
 import inspect
@@ -17,8 +18,7 @@ import types
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from types import CoroutineType, GeneratorType
-from typing import Any, ClassVar, Generic, Literal, ParamSpec, Protocol, TypeAlias, TypeGuard, TypeVar, cast
+from typing import Any, ClassVar, Generic, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -33,6 +33,17 @@ from ..types.unset import UNSET
 from ..values.error_text import describe_error
 from ..values.validation import NEW, Declared
 from .assignment import AssignmentTarget, assign, with_checked_calls
+from .cells import (
+    Cell,
+    PausedCode,
+    Together,
+    awaitables_in,
+    begin,
+    check_event_loop,
+    close_work,
+    is_awaitable,
+    with_results,
+)
 from .context import (
     StepContext,
     StepNamespace,
@@ -40,18 +51,11 @@ from .context import (
     compile_expression,
     compile_statements,
     declared_global,
+    is_expression,
     mentioned_names,
     statements_filename,
 )
 from .declared_types import declared_type, settle_copies
-
-
-def is_awaitable(value: object) -> TypeGuard[Awaitable[object]]:
-    """Whether a value is awaitable, from its type alone: no code of the value runs, `__class__` included."""
-    kind = type(value)
-    if issubclass(kind, GeneratorType):
-        return inspect.isawaitable(value)
-    return hasattr(kind, "__await__")
 
 
 async def await_value(awaitable: Awaitable[object]) -> object:
@@ -78,8 +82,7 @@ async def await_value(awaitable: Awaitable[object]) -> object:
         async with BareTaskGroup() as task_group:
             task_group.start_soon(run)
     finally:
-        if isinstance(awaitable, CoroutineType):
-            awaitable.close()  # cancelled before it began, it would warn that nobody awaited it
+        close_work(awaitable)  # it may have been cancelled before it began
     if failures:
         raise failures[0]
     if not values:
@@ -202,18 +205,6 @@ class BlockingCall(Generic[Result]):
         return call_in_thread(self._call).__await__()
 
 
-class PausedCode:
-    """Guarded code that has to wait for people. Await it outside the actor to continue it."""
-
-    __slots__ = ("_coroutine",)
-
-    def __init__(self, coroutine: Coroutine[Any, Any, object]) -> None:
-        self._coroutine = coroutine
-
-    def __await__(self) -> Generator[Any, Any, object]:
-        return self._coroutine.__await__()
-
-
 def blocking(function: Callable[Parameters, Result]) -> Callable[Parameters, BlockingCall[Result]]:
     """Make a synchronous function run in a worker thread when a block calls it.
 
@@ -269,6 +260,7 @@ class CallGuard(Protocol):
 _QUOTED_NAMES = 20
 _QUOTED_ERROR_CHARACTERS = 1_000
 _MISSING = object()
+_CONTAINERS = frozenset({list, tuple, dict, set})
 _BINDING = ":="
 """The operator in expressions that bind names."""
 
@@ -284,9 +276,14 @@ class StepState(Struct, kw_only=True, eq=False):
     def run(self, code: types.CodeType, text: str, mode: Literal["eval", "exec"]) -> object:
         """Run code, guarded if there is a guard; see `StepNamespace.run` and `CallGuard.run`."""
         self.context.changes.remember(mentioned_names(code))
-        if self.call_guard is None:
-            return self.namespace.run(with_checked_calls(text, code, mode))
-        return self.call_guard.run(self.namespace, code, text, mode)
+        if self.call_guard is not None:
+            return self.call_guard.run(self.namespace, code, text, mode)
+        checked = with_checked_calls(text, code, mode)
+        value = self.namespace.run(checked)
+        if checked.co_flags & ~code.co_flags & inspect.CO_COROUTINE:
+            with self.namespace.active():
+                return begin(cast("Coroutine[Any, Any, object]", value))
+        return value
 
 
 Continuation: TypeAlias = Callable[[StepState, object], object]
@@ -323,8 +320,7 @@ class Awaited(Struct, frozen=True, kw_only=True, eq=False):
 
     def close(self) -> None:
         """Close the coroutine, so that Python does not warn that it was never awaited."""
-        if inspect.iscoroutine(self.awaitable):
-            self.awaitable.close()
+        close_work(self.awaitable)
 
 
 class Evaluate(Struct, frozen=True, kw_only=True):
@@ -373,12 +369,13 @@ class Evaluate(Struct, frozen=True, kw_only=True):
         except SyntaxError as error:
             what = "not a Python expression"
             raise ToolEvaluationError(f"{what}: {describe_error(error)}").without_content(what) from error
+        check_event_loop(self.expression, lambda: ast.parse(self.expression.strip(), mode="eval"))
         with _running(lambda: _slow_call_in(code, self.expression, state.context), describe):
             value = state.run(code, self.expression.strip(), "eval")
         if type(value) is PausedCode:
             claims = _claims_of(code, state.context)
             return Awaited(awaitable=value, describe=describe, continuation=_reply_of, claims=claims)
-        return Awaited(awaitable=value, describe=describe) if is_awaitable(value) else value
+        return _reply(value, describe)
 
 
 class Assign(Struct, frozen=True, kw_only=True):
@@ -441,22 +438,38 @@ class Assign(Struct, frozen=True, kw_only=True):
 
 
 class ChangedNames(list[str]):
-    """The names that statements have changed.
+    """The names that a cell has changed, and what else it leaves.
 
     Args:
         names: The names.
         lost: Those whose old values come back after the block, because it does not set them.
+        value: The value of the last line; UNSET if that is no expression.
+        printed: What the cell has printed.
     """
 
-    def __init__(self, names: Iterable[str], lost: Iterable[str]) -> None:
+    def __init__(
+        self, names: Iterable[str], lost: Iterable[str] = (), *, value: object = UNSET, printed: str = ""
+    ) -> None:
         super().__init__(names)
         self.lost = tuple(lost)
+        self.value = value
+        self.printed = printed
+
+
+_TEXT = "text"
+"""The name under which the statements of a cell see the raw text beside them."""
 
 
 class Execute(Struct, frozen=True, kw_only=True):
-    """Execute statements."""
+    """Execute a cell: statements, or an expression.
+
+    Args:
+        statements: The code.
+        text: A raw text that the code sees under the name `text`; None for none.
+    """
 
     statements: str
+    text: str | None = None
 
     def reads(self) -> frozenset[str]:
         """Names the command depends on."""
@@ -469,23 +482,27 @@ class Execute(Struct, frozen=True, kw_only=True):
         """Names whose value is unknown until the command has finished.
 
         These are the names it binds, and the data it mentions and could change in place. Functions, classes
-        and modules are excluded: statements that call the same function run in parallel.
+        and modules are excluded: cells that call the same function run in parallel. A lone expression claims
+        none, as that of `Evaluate`.
         """
+        own = frozenset({_TEXT} if self.text is not None else set[str]())
         try:
             code = compile_statements(self.statements, filename=statements_filename())
         except SyntaxError:
-            return frozenset()
-        return _claims_of(code, state.context)
+            return own
+        if is_expression(self.statements):
+            return own | bound_names(code)
+        return own | _claims_of(code, state.context)
 
     def execute(self, state: StepState) -> object:
         """Execute.
 
         Returns:
-            The sorted names that were bound or rebound: `ChangedNames`.
+            What it leaves: `ChangedNames`, the names sorted.
 
         Raises:
             ToolEvaluationError: The text is not Python, or it raised; the error names the line. What the
-                statements did before is not undone; the error names what they bound.
+                code did before is not undone; the error names what it bound.
         """
         state.executed_statements += 1
         filename = statements_filename(state.executed_statements)
@@ -494,33 +511,109 @@ class Execute(Struct, frozen=True, kw_only=True):
         except SyntaxError as error:
             what = "not Python statements"
             raise ToolEvaluationError(f"{what}: {describe_error(error)}").without_content(what) from error
-        before = dict(state.context.step_locals)
-
-        def describe(error: BaseException) -> str:
-            return _describe_partly_done(self._describe(error, filename=filename), before, state)
-
-        def changed_names(state: StepState, _: object) -> object:
-            context = state.context
-            settle_copies(self.statements, context)
-            names = _changed_names(before, context.step_locals)
-            deleted = before.keys() - context.step_locals.keys()
-            bound = sorted({*names, *deleted})
-            return ChangedNames(names, context.note_bound(bound, before, declared_global(code)))
-
-        with _running(lambda: _slow_call_in(code, self.statements, state.context), describe):
-            pending = state.run(code, self.statements, "exec")
+        check_event_loop(self.statements, lambda: ast.parse(self.statements))
+        done = _Executed(
+            command=self, code=code, filename=filename, before=dict(state.context.step_locals), state=state
+        )
+        stretch = _running(lambda: _slow_call_in(code, self.statements, state.context), done.describe)
+        with stretch, done.cell.active():
+            pending = state.run(code, done.given(), "exec")
+            if is_awaitable(pending) and type(pending) is not PausedCode:  # it has an `await` of its own
+                pending = PausedCode(cast("Coroutine[Any, Any, object]", pending))
         if is_awaitable(pending):
-            return Awaited(awaitable=pending, describe=describe, continuation=changed_names)
-        return changed_names(state, None)
+            return Awaited(awaitable=pending, describe=done.describe, continuation=done.complete)
+        return done.complete(state, None)
 
-    def _describe(self, error: BaseException, *, filename: str) -> str:
+
+class _Executed:
+    """One execution of a cell.
+
+    Args:
+        command: The command.
+        code: Its compiled code.
+        filename: The file name of the code.
+        before: The step locals before it.
+        state: The state of the step.
+    """
+
+    def __init__(
+        self,
+        *,
+        command: Execute,
+        code: types.CodeType,
+        filename: str,
+        before: Mapping[str, object],
+        state: StepState,
+    ) -> None:
+        self.cell = Cell()
+        self._command = command
+        self._code = code
+        self._filename = filename
+        self._before = before
+        self._state = state
+
+    def given(self) -> str:
+        """Give the code its text, and return the code."""
+        if self._command.text is not None:
+            self._state.context.step_locals[_TEXT] = self._command.text
+        return self._command.statements
+
+    def complete(self, state: StepState, _: object) -> object:
+        """Await the calls that the cell has left in its value and in the names it bound, then reply."""
+        names = state.context.step_locals
+        bound = [names[name] for name in _changed_names(self._before, names)]
+        left = [
+            *awaitables_in((self.cell.value,), are_new=False),
+            *awaitables_in(bound, are_new=True),
+        ]
+        if not left:
+            return self._reply(state)
+        work = Together(list({id(each): each for each in left}.values()))
+        return Awaited(awaitable=work, describe=self.describe, continuation=self._with_results)
+
+    def _with_results(self, state: StepState, results: object) -> object:
+        found = cast("Mapping[int, object]", results)
+        names = state.context.step_locals
+        changed = _changed_names(self._before, names)
+        left = [self.cell.value, *(names[name] for name in changed)]
+        value, *values = cast("list[object]", with_results(left, found))
+        self.cell.value = value
+        names.update(zip(changed, values, strict=True))
+        return self._reply(state)
+
+    def _reply(self, state: StepState) -> ChangedNames:
+        context, before = state.context, self._before
+        self._take_text_back()
+        settle_copies(self._command.statements, context)
+        names = _changed_names(before, context.step_locals)
+        deleted = before.keys() - context.step_locals.keys()
+        bound = sorted({*names, *deleted})
+        lost = context.note_bound(bound, before, declared_global(self._code))
+        return ChangedNames(names, lost, value=self.cell.value, printed=self.cell.printed)
+
+    def _take_text_back(self) -> None:
+        """Give the name `text` back to what had it before, unless the code has bound it."""
+        names = self._state.context.step_locals
+        if self._command.text is None or names.get(_TEXT) is not self._command.text:
+            return
+        if _TEXT in self._before:
+            names[_TEXT] = self._before[_TEXT]
+        else:
+            del names[_TEXT]
+
+    def describe(self, error: BaseException) -> str:
         """The error, with the innermost line of the statements in its traceback."""
+        self._take_text_back()
+        return _describe_partly_done(self._describe(error), self._before, self._state)
+
+    def _describe(self, error: BaseException) -> str:
         text = describe_error(error)
         frames = traceback.extract_tb(error.__traceback__)
-        lines = [frame.lineno for frame in frames if frame.filename == filename and frame.lineno]
+        lines = [frame.lineno for frame in frames if frame.filename == self._filename and frame.lineno]
         if not lines:
             return text
-        return f"line {lines[-1]} ({self.statements.splitlines()[lines[-1] - 1].strip()}): {text}"
+        quoted = self._command.statements.splitlines()[lines[-1] - 1].strip()
+        return f"line {lines[-1]} ({quoted}): {text}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -573,7 +666,20 @@ Command: TypeAlias = Evaluate | Assign | Execute | Call | Resume
 
 
 def _reply_of(_: StepState, value: object) -> object:
-    return Awaited(awaitable=value) if is_awaitable(value) else value
+    return _reply(value, describe_error)
+
+
+def _reply(value: object, describe: Callable[[BaseException], str]) -> object:
+    """The reply with a value, or what to await first: the value, or the awaitables in its containers."""
+    if is_awaitable(value):
+        return Awaited(awaitable=value, describe=describe)
+    if type(value) not in _CONTAINERS or not (pending := list(awaitables_in((value,), are_new=False))):
+        return value
+
+    def completed(_: StepState, results: object) -> object:
+        return with_results(value, cast("Mapping[int, object]", results))
+
+    return Awaited(awaitable=Together(pending), describe=describe, continuation=completed)
 
 
 def _claims_of(code: types.CodeType, context: StepContext) -> frozenset[str]:

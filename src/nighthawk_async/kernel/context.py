@@ -37,6 +37,7 @@ from ..types.outcomes import (
     StepOutcome,
 )
 from ..values.snapshots import NEVER_CHANGED, Snapshot
+from .cells import CELL, CURRENT_CELL, builtin_of_step, with_cell
 
 __all__ = [
     "AsyncStepExecutor",
@@ -399,7 +400,9 @@ class _Builtins(dict[str, object]):
             return step_globals[name]
         if name == FAILURE and self._context.failure is not None:
             return self._context.failure
-        return vars(builtins)[name] if name in vars(builtins) else super().__getitem__(name)
+        if name not in vars(builtins):
+            return super().__getitem__(name)
+        return builtin_of_step(name, vars(builtins)[name])
 
 
 class _NamedBuiltins(_Builtins):
@@ -418,7 +421,7 @@ class _NamedBuiltins(_Builtins):
         if name == FAILURE and context.failure is not None:
             return context.failure
         if name == "__import__" or name in (context.visible_builtins or ()):
-            return vars(builtins)[name]
+            return builtin_of_step(name, vars(builtins)[name])
         if name in context.write_names:  # it has no value yet
             raise KeyError(name)
         raise name_not_visible(name, context)
@@ -507,6 +510,15 @@ def compile_statements(statements: str, *, filename: str) -> types.CodeType:
     return _compile(statements, filename=filename, mode="exec")
 
 
+def is_expression(text: str) -> bool:
+    """Whether the text of a cell is one expression."""
+    try:
+        compile_expression(text)
+    except SyntaxError:
+        return False
+    return True
+
+
 def are_statements(text: str) -> bool:
     """Whether a text that is no expression is Python statements."""
     try:
@@ -558,13 +570,13 @@ def _inner_codes(code: types.CodeType) -> list[types.CodeType]:
 
 
 def parse_code(text: str, *, filename: str, mode: str) -> ast.AST:
-    """Parse code that may have a top-level `await`.
+    """Parse code that may have a top-level `await`; statements become a cell.
 
     Raises:
         SyntaxError: The text is not Python.
     """
     flags = ast.PyCF_ONLY_AST | _FLAGS
-    return cast("ast.AST", compile(text, filename, mode, flags=flags, dont_inherit=True))
+    return with_cell(cast("ast.AST", compile(text, filename, mode, flags=flags, dont_inherit=True)))
 
 
 def compile_tree(tree: ast.AST, *, filename: str, mode: str) -> types.CodeType:
@@ -574,7 +586,8 @@ def compile_tree(tree: ast.AST, *, filename: str, mode: str) -> types.CodeType:
         SyntaxError: Python does not allow it.
     """
     whole = cast("Any", ast.fix_missing_locations(tree))
-    return compile(whole, filename, mode, flags=_FLAGS, dont_inherit=True)
+    code = compile(whole, filename, mode, flags=_FLAGS, dont_inherit=True)
+    return with_constant(code, CELL, CURRENT_CELL) if mode == "exec" else code
 
 
 def with_constant(code: types.CodeType, placeholder: str, value: object) -> types.CodeType:

@@ -124,7 +124,10 @@ def _kind(cls: type) -> str | None:
 
 def _is_own(cls: type) -> bool:
     """Whether a class claims to belong to one of these libraries."""
-    module: object = _module_of_type(cls)
+    try:
+        module: object = _module_of_type(cls)
+    except AttributeError:  # made by `type` in code without a module
+        return False
     return type(module) is str and module.partition(".")[0] in _LIBRARIES
 
 

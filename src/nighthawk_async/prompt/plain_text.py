@@ -268,7 +268,10 @@ def type_name(cls: type) -> str:
 
 def type_module(cls: type) -> str:
     """Return the name of the module where a class is defined; empty when that is no text."""
-    module = _module_of_type(cls)
+    try:
+        module = _module_of_type(cls)
+    except AttributeError:  # made by `type` in code without a module
+        return ""
     return module if type(module) is str else ""
 
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from ..configuration import JsonRendererStyle
 from ..types.messages import UserContent
-from .identities import ShownObjects
+from .identities import LineObjects, ShownObjects
 from .plain_text import MULTIMODAL_ITEM_TOKENS, ValueLine, is_string, safe_text
 from .previews import cut_preview, render_preview, whole_preview
 from .tokens import TokenCounter
@@ -68,6 +68,8 @@ class SectionRoom:
         self._charges: list[int] = []
         self._total = 0
         self._is_exact = False
+        self.is_cut = False
+        """Whether a value is not shown whole."""
 
     def add(self, piece: UserContent | ValueLine) -> bool:
         """Add a line or a media item if it fits, a value with its share; return whether it did."""
@@ -189,6 +191,7 @@ class SectionRoom:
 
     def _cut_line(self, line: ValueLine, room: int) -> str:
         """Write as much of a value as fits on its line."""
+        self.is_cut = True
         limit = line.max_tokens or (_CUT_TEXT_TOKENS if is_string(line.value) else _CUT_VALUE_TOKENS)
         max_tokens = min(room - self._charge(line.start), limit)
         for _ in range(_ROUNDS):
@@ -211,18 +214,23 @@ class SectionRoom:
 
     def _whole(self, line: ValueLine, max_tokens: int) -> str | None:
         objects = self.objects.of_line(line.name)
-        whole = whole_preview(
+        whole = self._whole_of(line, max_tokens, objects)
+        if whole is not None:
+            objects.keep()
+        return whole
+
+    def _whole_of(self, line: ValueLine, max_tokens: int, objects: LineObjects) -> str | None:
+        return whole_preview(
             line.value,
             max_tokens=max_tokens,
             style=self._style,
             show_secrets=self._show_secrets,
             objects=objects,
         )
-        if whole is not None:
-            objects.keep()
-        return whole
 
     def _preview(self, line: ValueLine, max_tokens: int) -> str:
+        if not self.is_cut:
+            self.is_cut = self._whole_of(line, max_tokens, self.objects.of_line(line.name)) is None
         return render_preview(
             line.value,
             max_tokens=max_tokens,
@@ -260,8 +268,13 @@ class _Ranks:
         return -self._roots[root], self._places.get(root, len(self._places)), -self._paths[name]
 
 
+_LINE_BREAKS = {ord(each): f"\\u{ord(each):04x}" for each in "\x0b\x0c\x85\u2028\u2029"}
+"""Characters at which some readers break lines, as JSON escapes: a value stays on its line."""
+
+
 def _line(line: ValueLine, preview: str) -> str:
-    return safe_text(line.start + preview)
+    text = safe_text(line.start + preview)
+    return text if text.isascii() else text.translate(_LINE_BREAKS)
 
 
 def _most_tokens(text: str) -> int:

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -35,6 +35,7 @@ from .plain_text import (
 from .scalars import PLAIN_TYPES, EnumerationDescription, describe_enumeration, find_scalar_text, module_name
 from .section_room import SNIPPED as SNIPPED
 from .section_room import SectionRoom
+from .stubs.fields import find_records
 from .tokens import TokenCounter
 from .types import (
     TypeNames,
@@ -57,10 +58,19 @@ class RenderedSection(Struct, frozen=True, kw_only=True):
     Args:
         parts: The content in order; adjacent lines are one text. Empty when there are no entries.
         truncation_reason: The limit that kept entries out: `tokens`, `items`, or None when all are shown.
+        shows_callables: Whether it shows functions or methods.
+        is_incomplete: Whether an entry is left out or cut, or a value hidden.
     """
 
     parts: tuple[UserContent, ...]
     truncation_reason: Literal["tokens", "items"] | None = None
+    shows_callables: bool = False
+    is_incomplete: bool = False
+
+    @property
+    def hides_values(self) -> bool:
+        """Whether a value is hidden."""
+        return any(HIDDEN in part for part in self.parts if isinstance(part, str))
 
 
 def render_section(
@@ -129,7 +139,12 @@ def render_section(
         room.snip()
         _log_truncation(section, reason, max_tokens=max_tokens, max_items=max_items)
     room.give_away(references)
-    return RenderedSection(parts=room.parts(), truncation_reason=reason)
+    return RenderedSection(
+        parts=room.parts(),
+        truncation_reason=reason,
+        shows_callables=any(map(_shows_callables, shown)),
+        is_incomplete=reason is not None or room.is_cut or any(map(_lacks_fields, shown)),
+    )
 
 
 def _log_truncation(section: Section, reason: str, *, max_tokens: int, max_items: int) -> None:
@@ -207,7 +222,15 @@ def render_system_prompt(
     return "".join(text for text in _filled(template, values) if type(text) is str)
 
 
+_HEADED = re.compile(r"(?:(?<=\n\n)|\A)[^\n$]+\n(?=\$\{?(?P<name>[A-Za-z_]\w*)\}?(?:\n\n|\n?\Z))")
+"""A heading on one line above a placeholder, which are a paragraph together."""
+
+
 def _filled(template: str, values: Mapping[str, tuple[UserContent, ...]]) -> Iterator[UserContent]:
+    def heading(match: re.Match[str]) -> str:
+        return "" if values.get(match["name"]) in (("",), ()) else match[0]
+
+    template = _HEADED.sub(heading, template)
     position = 0
     for match in PLACEHOLDER.finditer(template):
         yield template[position : match.start()]
@@ -217,13 +240,19 @@ def _filled(template: str, values: Mapping[str, tuple[UserContent, ...]]) -> Ite
             yield "$"
         elif name not in values:
             yield match[0]
-        elif values[name] == ("",) and template[: match.start()].endswith("\n\n"):
-            # An empty paragraph goes with the blank line after it.
-            end = _PARAGRAPH_END.match(template, position)
-            position = end.end() if end else position
+        elif values[name] in (("",), ()) and (empty := _empty_paragraph(template, match)) is not None:
+            position = empty
         else:
             yield from values[name]
     yield template[position:]
+
+
+def _empty_paragraph(template: str, match: re.Match[str]) -> int | None:
+    """The end of a paragraph, with the blank line after it, that only has this empty placeholder."""
+    if not template[: match.start()].endswith("\n\n"):
+        return None
+    end = _PARAGRAPH_END.match(template, match.end())
+    return end.end() if end else match.end()
 
 
 def _merged(content: Iterator[UserContent]) -> Iterator[UserContent]:
@@ -293,6 +322,26 @@ class Entry(Struct, frozen=True, kw_only=True):
     name: str
     value: object
     kind: _Kind
+
+
+def _shows_callables(entry: Entry) -> bool:
+    """Whether an entry shows functions or methods: a class that only holds data shows none."""
+    match entry.kind:
+        case CallableDescription():
+            return not (is_class(entry.value) and _holds_data(cast("type[object]", entry.value)))
+        case _Module(members=members) | (ObjectMembers() as members):
+            return bool(members.methods)
+        case _:
+            return False
+
+
+def _holds_data(cls: type[object]) -> bool:
+    """Whether values of a class can be given as data, or are exceptions: its name is there to be read."""
+    return issubclass(cls, BaseException) or find_records(cls) is not None
+
+
+def _lacks_fields(entry: Entry) -> bool:
+    return isinstance(entry.kind, ObjectMembers) and entry.kind.omitted_fields > 0
 
 
 def classify_entry(

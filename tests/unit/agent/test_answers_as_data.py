@@ -19,7 +19,7 @@ import nighthawk_async as nh
 from nighthawk_async.testing import ScriptedModel, model_response, tool_call
 from tests.cases import every
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("specification_profile")]
 
 
 class Priority(enum.Enum):

@@ -12,7 +12,7 @@ from nighthawk_async.runtime import ForeignTool, make_tool_function
 from nighthawk_async.testing import ModelResponse, ScriptedModel, model_response, tool_call
 from tests.specification.scripted_steps import PASS, ScriptedSteps, evaluating
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("specification_profile")]
 
 PROVIDED = ["nh_eval", "nh_assign", "nh_exec", "nh_find_tools", "nh_outcome"]
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 import nighthawk_async as nh
 from nighthawk_async.testing import ScriptedModel, model_response, tool_call
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("specification_profile")]
 
 
 class Category(enum.Enum):

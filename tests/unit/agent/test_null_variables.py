@@ -10,7 +10,7 @@ import nighthawk_async as nh
 from nighthawk_async.testing import ScriptedModel, tool_call
 from tests.unit.agent.scripted_answers import MODELS, OFFICIAL, ending, schema_in, scripted
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("specification_profile")]
 
 
 class Contact(TypedDict):

@@ -20,7 +20,7 @@ from nighthawk_async.testing import ModelReply, ModelServer, RecordedRequest, Sc
 from nighthawk_async.wire.openai_schemas import is_strict_schema
 from tests.unit.agent.scripted_answers import OFFICIAL, ending, schema_in, scripted
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("specification_profile")]
 
 
 class Sex(enum.Enum):

@@ -15,7 +15,7 @@ from nighthawk_async.testing import ScriptedModel, model_response, tool_call
 from nighthawk_async.wire.anthropic.schema import supported_schema
 from nighthawk_async.wire.openai_schemas import is_strict_schema
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("specification_profile")]
 
 OFFICIAL = "openai-responses:gpt-5.4-nano"
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, ValidationError
 import nighthawk_async as nh
 from tests.specification.scripted_steps import PASS, ScriptedSteps, assigning, returning
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("specification_profile")]
 
 
 class Address(BaseModel):

@@ -12,7 +12,7 @@ from nighthawk_async.kernel.tools import ToolFunction, make_tool_function
 from nighthawk_async.testing import ScriptedModel
 from tests.specification.scripted_steps import PASS, ScriptedSteps
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("specification_profile")]
 
 
 class Place(BaseModel):

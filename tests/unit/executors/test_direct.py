@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 import nighthawk_async as nh
 from nighthawk_async.testing import ModelResponse, ScriptedModel, model_response
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("specification_profile")]
 
 SMALL = nh.models.ModelCapabilities(is_small=True, default_transport="direct", tools=False)
 LARGE = nh.models.ModelCapabilities(default_transport="direct", tools=False)

@@ -14,7 +14,7 @@ from nighthawk_async.models import NativeTool, ToolCall
 from nighthawk_async.observe import NodeView, TaskTree
 from nighthawk_async.testing import ModelReply, ModelServer, cassette
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("specification_profile")]
 
 CLAUDE, GPT, GEMINI = "anthropic:claude-haiku-5-5", "openai-responses:gpt-5.4-nano", "google:gemini-3.5-flash"
 

@@ -71,7 +71,7 @@ def evaluating(expressions: dict[str, str]) -> nh.AgentStepExecutor:
 
     def answer(request: nh.models.ModelRequest) -> Any:
         prompt = str(request.messages[0])
-        program = prompt[: prompt.index("NH:LOCALS")]
+        program = prompt[: prompt.index("LOCALS")]
         expression = next(expression for word, expression in expressions.items() if word in program)
         return model_response(tool_call("nh_outcome", kind="return", return_expression=expression))
 

@@ -13,7 +13,7 @@ from tests.specification.scripted_steps import PASS, ScriptedSteps
 from tests.unit.observe.told_nodes import root
 from tests.unit.policies.human_handlers import approving
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("specification_profile")]
 
 SCHEMA = {
     "type": "object",

@@ -362,7 +362,7 @@ def test_8_2_2_item_limit_snips_the_rest(counter: TokenCounter, caplog: pytest.L
     with caplog.at_level(logging.INFO, logger="nighthawk"):
         rendered = _render({"c": 3, "a": 1, "b": 2}, counter, locals_max_items=2)
     assert rendered == RenderedSection(
-        parts=("a: int = 1\nb: int = 2\n<snipped>",), truncation_reason="items"
+        parts=("a: int = 1\nb: int = 2\n<snipped>",), truncation_reason="items", is_incomplete=True
     )
     (record,) = caplog.records
     assert record.getMessage() == "prompt_context_truncated: section locals, reason items, limit 2"

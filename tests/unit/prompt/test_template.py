@@ -2,7 +2,11 @@
 
 import pytest
 
-from nighthawk_async.configuration import DEFAULT_USER_PROMPT_TEMPLATE, StepPromptTemplates
+from nighthawk_async.configuration import (
+    DEFAULT_USER_PROMPT_TEMPLATE,
+    SPECIFICATION_USER_PROMPT_TEMPLATE,
+    StepPromptTemplates,
+)
 from nighthawk_async.prompt.sections import RenderedSection, render_system_prompt, render_user_prompt
 from nighthawk_async.types.messages import ImageUrl
 
@@ -14,9 +18,9 @@ def _section(*parts: str | ImageUrl) -> RenderedSection:
     return RenderedSection(parts=parts)
 
 
-def test_8_2_1_default_template_delimits_three_sections() -> None:
+def test_8_2_1_the_template_of_the_specification_delimits_three_sections() -> None:
     prompt = render_user_prompt(
-        DEFAULT_USER_PROMPT_TEMPLATE,
+        SPECIFICATION_USER_PROMPT_TEMPLATE,
         program="Do it.",
         locals_section=_section("a: int = 1"),
         globals_section=_section("f: ()"),
@@ -26,6 +30,27 @@ def test_8_2_1_default_template_delimits_three_sections() -> None:
         "<<<NH:LOCALS>>>\na: int = 1\n<<<NH:END_LOCALS>>>\n\n"
         "<<<NH:GLOBALS>>>\nf: ()\n<<<NH:END_GLOBALS>>>\n",
     )
+
+
+@pytest.mark.parametrize(
+    ("locals_section", "globals_section", "text"),
+    [
+        ("a: int = 1", "f: ()", "Do it.\n\nLOCALS\na: int = 1\n\nGLOBALS\nf: ()\n"),
+        ("a: int = 1", None, "Do it.\n\nLOCALS\na: int = 1\n\n"),
+        (None, "f: ()", "Do it.\n\nGLOBALS\nf: ()\n"),
+        (None, None, "Do it.\n\n"),
+    ],
+)
+def test_the_default_template_has_headings_and_no_empty_section(
+    locals_section: str | None, globals_section: str | None, text: str
+) -> None:
+    prompt = render_user_prompt(
+        DEFAULT_USER_PROMPT_TEMPLATE,
+        program="Do it.",
+        locals_section=_EMPTY if locals_section is None else _section(locals_section),
+        globals_section=_EMPTY if globals_section is None else _section(globals_section),
+    )
+    assert prompt == (text,)
 
 
 def test_8_2_1_inserted_text_is_never_substituted_again() -> None:

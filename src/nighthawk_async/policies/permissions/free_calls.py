@@ -16,6 +16,7 @@ import types
 from collections.abc import Iterator, Mapping
 from typing import cast
 
+from ...kernel.cells import OUTPUT
 from .callables import called_function, module_of, own_attributes
 from .equivalents import REPLACING, called_method
 
@@ -141,7 +142,7 @@ def called_by_name(
     """
     if called_function(function) is print:
         file = kwargs.get("file")
-        file = sys.stdout if file is None else file
+        file = sys.stdout if file is None or file is OUTPUT else file
         if file is not output:
             names = ("write", "flush") if kwargs.get("flush") else ("write",)
             yield from (getattr(file, name, None) for name in names)

@@ -16,7 +16,7 @@ from inspect import CO_COROUTINE
 from typing import Any, Literal, TypeVar, cast
 
 from ...kernel.assignment import with_checked_arguments
-from ...kernel.commands import PausedCode
+from ...kernel.cells import begin, pause
 from ...kernel.context import StepContext, StepNamespace, compile_tree, parse_code, with_constant
 from ...kernel.tools import ToolScope
 from .call import PermissionCall
@@ -312,7 +312,7 @@ class CallGuard(CallChecks):
         call = self.check(written, *made)
         if call is not None:
             if self.is_in_turn:
-                await _Pause()
+                await pause()
             await self._ask(call)
             if self.names.receiver(made[0])[0] != call.receiver:
                 raise refusal_of_change(call)
@@ -383,20 +383,10 @@ def _prepared(
     return partial(function, *args, **kwargs)
 
 
-class _Pause:
-    """Ends the part of guarded code that runs in the actor's turn."""
-
-    def __await__(self) -> Generator["_Pause", None, None]:
-        yield self
-
-
 def _begin(coroutine: Coroutine[Any, Any, object], guard: CallGuard) -> object:
     """Run code in the actor's turn until it ends or has to wait."""
     guard.is_in_turn = True
     try:
-        coroutine.send(None)
-    except StopIteration as end:
-        return end.value
+        return begin(coroutine)
     finally:
         guard.is_in_turn = False
-    return PausedCode(coroutine)

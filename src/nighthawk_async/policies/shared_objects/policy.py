@@ -1,6 +1,5 @@
 """The guard of shared objects as a policy. `bound_objects` documents its reports and limits."""
 
-import inspect
 from collections.abc import Awaitable, Callable, Generator, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from ...errors import NighthawkError
 from ...kernel.assignment import AssignmentTarget
+from ...kernel.cells import close_work
 from ...kernel.commands import Assign, Awaited, Command, CommandGuard, StepState, await_value
 from ...kernel.context import StepContext
 from ...kernel.policy import InnerScope, Policies, Policy, Position
@@ -232,8 +232,7 @@ class _WatchedAwaitable:
     def close(self) -> None:
         """Close an awaitable that was not awaited, so that Python does not warn about it."""
         self._coroutine.close()
-        if inspect.iscoroutine(self._awaitable):
-            self._awaitable.close()
+        close_work(self._awaitable)
 
     def raise_failure(self) -> None:
         """Raise the error that the watches found, if any."""

@@ -6,9 +6,11 @@ inspected a second time.
 """
 
 import dataclasses
+import json
+import re
 import typing
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from itertools import islice
 from operator import itemgetter
@@ -275,6 +277,8 @@ def _parameters(parameters: object) -> str:
 
 HEADING = "TYPES: give instances, or plain data that validates."
 
+TERSE_HEADING = "TYPES:"
+
 _MAX_TYPES = 256
 """The number of types inspected for one section; far above what a budget can show."""
 
@@ -297,12 +301,34 @@ class TypesSection:
         written: Every type that was inspected, its written form, and whether the block reaches it.
     """
 
-    def __init__(self, stubs: list[_Stub], written: Sequence[tuple[object, str, bool]]) -> None:
+    def __init__(
+        self, stubs: list[_Stub], written: Sequence[tuple[object, str, bool]], *, heading: str = HEADING
+    ) -> None:
         self._stubs = stubs
         self._written = written
-        self._whole = _text(["\n".join(stub.lines) for stub in stubs]) if stubs else ""
+        self._whole = _text(["\n".join(stub.lines) for stub in stubs], heading) if stubs else ""
+        self._said: dict[int, tuple[Mapping[str, Mapping[str, Any]], TypesSection]] = {}
         self._bytes = len(self._whole.encode("utf-8", "replace"))
         self._fitted: dict[tuple[int, TokenCounter], str] = {}
+
+    def without_said(self, schemas: Mapping[str, Mapping[str, Any]]) -> "TypesSection":
+        """The section without the types of which JSON Schemas say all that their stubs say.
+
+        Args:
+            schemas: The schemas by the names of the types.
+        """
+        if not self._stubs:
+            return self
+        known = self._said.get(id(schemas))
+        if known is None or known[0] is not schemas:
+            kept = [
+                stub for stub in self._stubs if not _says(schemas.get(stub.name.rpartition(".")[2]), stub)
+            ]
+            if len(self._said) >= _MAX_SECTIONS:
+                self._said.clear()
+            section = TypesSection(kept, self._written, heading=TERSE_HEADING)
+            known = self._said[id(schemas)] = schemas, section
+        return known[1]
 
     def is_written_with(self, names: TypeNames) -> bool:
         """Whether the types are still written in the same way.
@@ -424,5 +450,39 @@ def _shown_text(shown: Sequence[_Stub], left_out: Sequence[_Stub]) -> str:
     return _text(pieces)
 
 
-def _text(pieces: Sequence[str]) -> str:
-    return break_delimiters(clean_text("\n".join((HEADING, *pieces))))
+def _text(pieces: Sequence[str], heading: str = HEADING) -> str:
+    return break_delimiters(clean_text("\n".join((heading, *pieces))))
+
+
+_CONSTRAINT = re.compile(r"[<>]=? |len |matches |multiple of |.+: (?:[<>]=? |len )|[Kk]ey ")
+"""A comment that a keyword of a JSON Schema says."""
+
+
+_ENUMERATION = re.compile(r"class \S+\(\w*(?:Enum|Flag)\):")
+_MEMBER = re.compile(r"(\w+) = (.*)")
+
+
+def _says_members(stub: _Stub) -> bool:
+    """Whether the values of an enumeration, all that a schema has of it, say what their names say."""
+    head, *rest = stub.lines
+    if (match := _ENUMERATION.match(head)) is None:
+        return True
+    lines = [head[match.end() :].partition("  # ")[0], *rest]
+    found = (_MEMBER.fullmatch(each.strip()) for line in lines for each in line.split("; ") if each.strip())
+    return all(
+        each is not None and re.sub(r"\W|_", "", each[1]).lower() == re.sub(r"\W|_", "", each[2]).lower()
+        for each in found
+    )
+
+
+def _says(schema: Mapping[str, Any] | None, stub: _Stub) -> bool:
+    """Whether a schema says what the comments of a stub say; its fields and their types it says anyway."""
+    if schema is None or not _says_members(stub):
+        return False
+    text = json.dumps(schema, ensure_ascii=False, default=str)
+    comments = (line.partition("  # ")[2] for line in stub.lines)
+    parts = (part for each in comments for part in each.removesuffix(f" ({AS_DATA})").split("; "))
+    return all(
+        part in ("", AS_DATA) or json.dumps(part, ensure_ascii=False)[1:-1] in text or _CONSTRAINT.match(part)
+        for part in parts
+    )

@@ -1,0 +1,449 @@
+"""Notebook cells: the statements of a model, what they print, the value of their last line, and its calls.
+
+The code of a cell is changed in two places. The value of its last line, if that is an expression, goes to the
+current `Cell`; and where a call stands as a statement of its own, an awaitable that it returns is awaited, so
+that no call of an async function is lost. This needs `await`, and makes the code a coroutine; it begins in
+the turn of the step's actor, ends in it if nothing has to be awaited, and pauses otherwise.
+
+No call is added to the code, because guards rewrite the calls of a step's code.
+"""
+
+import ast
+import functools
+import inspect
+import io
+import logging
+import re
+import secrets
+import sys
+import textwrap
+from collections import OrderedDict, defaultdict
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import CoroutineType, GeneratorType
+from typing import Any, TypeGuard, cast
+
+from ..errors import ToolBoundaryError
+from ..parallel.combinators import gather
+from ..types.unset import UNSET
+
+_LOGGER = logging.getLogger("nighthawk")
+
+CELL = f"cell of the step {secrets.token_hex(16)}"
+"""The constant that stands for the current cell in compiled code: a text that no source text can guess."""
+
+_MAX_PRINTED = 200_000
+"""The number of characters of one cell's output that are kept; results are cut much earlier."""
+
+_MAX_SEARCHED = 10_000
+"""The number of containers in which one search looks for awaitables, because it holds the event loop."""
+
+_QUOTED_CHARACTERS = 80
+
+_current: "ContextVar[Cell | None]" = ContextVar("nighthawk_async_cell", default=None)
+"""The cell of the running code, so that cells that run at the same time do not mix what they print."""
+
+
+class Cell:
+    """What one piece of a step's code leaves besides the names that it binds.
+
+    Attributes:
+        value: The value of the last line; UNSET if that is no expression.
+        is_in_turn: Whether the step's actor runs the code, so that it must pause before it waits.
+    """
+
+    __slots__ = ("_dropped", "_output", "_program", "is_in_turn", "value")
+
+    def __init__(self) -> None:
+        self._program = (sys.stdout, sys.stderr, sys.__stdout__)
+        self.value: object = UNSET
+        self.is_in_turn = False
+        self._output: io.StringIO | None = None
+        self._dropped = 0
+
+    def takes(self, file: object) -> bool:
+        """Whether it takes what is printed to a file: to the program's output, not one of the code's own."""
+        return any(file is each for each in self._program)
+
+    def write(self, text: str) -> None:
+        """Keep a printed text."""
+        if self._output is None:
+            self._output = io.StringIO()
+        room = max(0, _MAX_PRINTED - self._output.tell())
+        self._output.write(text[:room])
+        self._dropped += len(text) - len(text[:room])
+
+    @property
+    def printed(self) -> str:
+        """What was printed, with the number of characters left out."""
+        if self._output is None:
+            return ""
+        note = f"\n… {self._dropped} more characters" if self._dropped else ""
+        return self._output.getvalue() + note
+
+    @contextmanager
+    def active(self) -> Generator[None, None, None]:
+        """Make it the current cell."""
+        token = _current.set(self)
+        try:
+            yield
+        finally:
+            _current.reset(token)
+
+
+class _Output:
+    """The output of the code of steps: it goes to the current cell, never to the program's output.
+
+    Code that runs outside cells, such as a function that a block has returned, has none.
+    """
+
+    def write(self, text: str) -> int:
+        """Write a text to the cell, or to the file to which the code has redirected its output."""
+        cell = _current.get()
+        if cell is None:
+            if text.strip():
+                quoted = textwrap.shorten(text, _QUOTED_CHARACTERS)
+                _LOGGER.info("code of a step printed something outside nh_exec and nh_eval: %s", quoted)
+        elif not cell.takes(sys.stdout):
+            sys.stdout.write(text)
+        else:
+            cell.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Do nothing."""
+
+
+OUTPUT = _Output()
+_PRINT = functools.partial(print, file=OUTPUT)
+"""The `print` of a step's code. A partial, so that permissions see the builtin in it."""
+
+
+def builtin_of_step(name: str, value: object) -> object:
+    """Return a builtin as the code of a step sees it.
+
+    Args:
+        name: The name of the builtin.
+        value: Python's own.
+    """
+    return _PRINT if name == "print" else value
+
+
+class _CurrentCell:
+    """Stands in compiled code for the cell that is current when the code runs."""
+
+    def __setitem__(self, _: object, value: object) -> None:
+        if (cell := _current.get()) is not None:
+            cell.value = value
+
+    def __matmul__(self, value: object) -> Awaitable[None]:
+        return _settled(value)
+
+
+CURRENT_CELL = _CurrentCell()
+
+
+async def _settled(value: object) -> None:
+    """Await the calls in the value of a statement, which nobody else can await."""
+    pending = list(awaitables_in((value,), are_new=True))
+    if not pending:
+        return
+    cell = _current.get()
+    if cell is not None and cell.is_in_turn:
+        await _Pause()
+    await Together(pending)
+
+
+def with_cell(tree: ast.AST) -> ast.AST:
+    """Change the statements of a cell as this module says.
+
+    Args:
+        tree: The parsed statements; other code stays as it is.
+    """
+    if not isinstance(tree, ast.Module):
+        return tree
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
+            node.keywords = [each for each in node.keywords if not _is_output_of_program(each)]
+    for position, statement in enumerate(tree.body):
+        if not isinstance(statement, ast.Expr):
+            continue
+        value = statement.value
+        if position == len(tree.body) - 1:
+            target = ast.Subscript(value=_cell(), slice=ast.Constant(value=None), ctx=ast.Store())
+            tree.body[position] = ast.copy_location(ast.Assign(targets=[target], value=value), statement)
+        elif any(isinstance(each, ast.Call) for each in ast.walk(value)):
+            statement.value = ast.Await(value=ast.BinOp(left=_cell(), op=ast.MatMult(), right=value))
+            ast.copy_location(statement.value, value)
+    return tree
+
+
+def _is_output_of_program(keyword: ast.keyword) -> bool:
+    """Whether it is `file=sys.stdout` or `file=sys.stderr`."""
+    return keyword.arg == "file" and ast.unparse(keyword.value) in ("sys.stdout", "sys.stderr")
+
+
+def _cell() -> ast.expr:
+    return ast.Constant(value=CELL)
+
+
+_LOOPS = {"asyncio": "trio", "trio": "asyncio"}
+"""Each event loop with the other one, whose functions do not work on it."""
+
+_LOOP_FUNCTIONS = re.compile(
+    r"gather|sleep\w*|wait\w*|create_task|ensure_future|as_completed|run\w*|to_thread|timeout\w*|shield|"
+    r"get_\w*loop|new_event_loop|open_\w+|TaskGroup|Runner|Event|Lock|Semaphore|Queue|Condition|"
+    r"move_on_\w+|fail_\w+|current_time|CancelScope"
+)
+
+
+def check_event_loop(text: str, tree: Callable[[], ast.AST]) -> None:
+    """Refuse code that uses the functions of another event loop, before any of it runs.
+
+    Args:
+        text: The code.
+        tree: Parses it.
+
+    Raises:
+        ToolBoundaryError: It does; the error says what to write instead.
+    """
+    if not any(name in text for name in _LOOPS):
+        return
+    running = "trio" if _is_in_trio() else "asyncio"
+    other = _LOOPS[running]
+    if other not in text:
+        return
+    for node in ast.walk(tree()):
+        if (used := _used_of(node, other)) is not None:
+            raise ToolBoundaryError(
+                kind="execution",
+                message=f"{used} does not work here: the program runs on {running}. Nothing was run.",
+                guidance="Put calls into a list, as in [f(1), f(2)]: its items are awaited at the same time. "
+                "Use anyio for the rest: anyio.sleep, anyio.create_task_group, anyio.fail_after.",
+            )
+
+
+def _is_in_trio() -> bool:
+    trio: Any = sys.modules.get("trio")
+    return trio is not None and trio.lowlevel.in_trio_run()
+
+
+def _used_of(node: ast.AST, module: str) -> str | None:
+    """The function of a module that needs its event loop, as code names it."""
+    match node:
+        case ast.Attribute(value=ast.Name(id=name), attr=attribute) if name == module:
+            names = [attribute]
+        case ast.ImportFrom(module=name) if name == module:
+            names = [each.name for each in node.names]
+        case _:
+            return None
+    return next((f"{module}.{each}" for each in names if _LOOP_FUNCTIONS.fullmatch(each)), None)
+
+
+def is_awaitable(value: object) -> TypeGuard[Awaitable[object]]:
+    """Whether a value is awaitable, from its type alone: no code of the value runs, `__class__` included."""
+    kind = type(value)
+    if issubclass(kind, GeneratorType):
+        return inspect.isawaitable(value)
+    return hasattr(kind, "__await__")
+
+
+_DICTS = (dict, OrderedDict, defaultdict)
+_CONTAINERS: tuple[Any, ...] = (list, tuple, set, frozenset, *_DICTS)
+
+
+def _is_container(kind: type[object]) -> bool:
+    return kind in _CONTAINERS or (issubclass(kind, tuple) and hasattr(cast("Any", kind), "_make"))
+
+
+def _has_ended(value: object) -> bool:
+    """Whether a value is a coroutine that was awaited already, or is being awaited elsewhere."""
+    if type(value) is not CoroutineType:
+        return False
+    return inspect.getcoroutinestate(cast("CoroutineType[Any, Any, Any]", value)) != inspect.CORO_CREATED
+
+
+def awaitables_in(values: Iterable[object], *, are_new: bool) -> Iterator[Awaitable[object]]:
+    """Yield the awaitables among values and in their lists, tuples, dicts and sets, at any depth, in order.
+
+    Args:
+        values: The values.
+        are_new: Whether only calls count that have not begun, and not tasks and futures that run already.
+    """
+    seen: set[int] = set()
+    left = [values]
+    while left and len(seen) < _MAX_SEARCHED:
+        items = list(left.pop())
+        kinds = {kind for kind in set(map(_type_of, items)) if _is_relevant(kind)}
+        if not kinds:
+            continue
+        inner: list[Iterable[object]] = []
+        for each in items:
+            kind = _type_of(each)
+            if kind not in kinds or id(each) in seen:
+                continue
+            seen.add(id(each))
+            if _is_container(kind):
+                inner.append(_items(each))
+            elif is_awaitable(each) and not _has_ended(each) and not (are_new and hasattr(each, "cancel")):
+                yield each
+        left += reversed(inner)
+
+
+def _type_of(value: object) -> type[object]:
+    return type(value)
+
+
+def _items(container: Any) -> Iterable[object]:
+    return container.values() if type(container) in _DICTS else container
+
+
+def _is_relevant(kind: type[object]) -> bool:
+    return hasattr(kind, "__await__") or _is_container(kind) or issubclass(kind, GeneratorType)
+
+
+def with_results(value: object, results: Mapping[int, object]) -> object:
+    """Return a value with the results of its awaitables in their places; what holds none stays as it is.
+
+    Args:
+        value: The value.
+        results: The results by the identities of the awaitables.
+    """
+    return _Replacing(results).replaced(value)
+
+
+class _Replacing:
+    """Replaces awaitables in containers. One that appears twice is the same object twice again."""
+
+    def __init__(self, results: Mapping[int, object]) -> None:
+        self._results = results
+        self._made: dict[int, object] = {}
+
+    def replaced(self, value: object) -> object:
+        if id(value) in self._results:
+            return self._results[id(value)]
+        if id(value) in self._made or not _is_container(_type_of(value)):
+            return self._made.get(id(value), value)
+        self._made[id(value)] = value  # while it is being made, and for cycles
+        items = list(_items(value))
+        made = [self.replaced(each) for each in items]
+        if any(new is not old for new, old in zip(made, items, strict=True)):
+            self._made[id(value)] = _made_again(value, made)
+        return self._made[id(value)]
+
+
+def _made_again(value: Any, items: list[Any]) -> object:
+    kind: Any = _type_of(value)
+    if issubclass(kind, dict):
+        copied: Any = value.copy()
+        copied.update(zip(copied, items, strict=True))
+        return copied
+    try:
+        return value._make(items) if hasattr(kind, "_make") else kind(items)
+    except TypeError:  # a result that cannot be in a set
+        return items
+
+
+class StepWork:
+    """Awaitable work of a step's code. Close it if it is not awaited, so that no coroutine is lost."""
+
+    __slots__ = ()
+
+    def close(self) -> None:
+        """Close its coroutines."""
+        raise NotImplementedError
+
+
+def close_work(awaitable: object) -> None:
+    """Close an awaitable that is not awaited, so that Python does not warn that a coroutine never was."""
+    if issubclass(type(awaitable), CoroutineType | StepWork):
+        cast("StepWork", awaitable).close()
+
+
+class PausedCode(StepWork):
+    """Code that has begun in the actor's turn, or has an `await` of its own. Await it outside the actor."""
+
+    __slots__ = ("_cell", "_coroutine")
+
+    def __init__(self, coroutine: Coroutine[Any, Any, object]) -> None:
+        self._coroutine = coroutine
+        self._cell = _current.get()
+
+    def __await__(self) -> Generator[Any, Any, object]:
+        if self._cell is None:
+            return (yield from self._coroutine.__await__())  # `await` refuses what has begun
+        with self._cell.active():
+            return (yield from self._coroutine.__await__())
+
+    def close(self) -> None:
+        """Close its coroutine."""
+        self._coroutine.close()
+
+
+class Together(StepWork):
+    """Awaitables that are awaited at the same time. Its value is their results, by their identities.
+
+    The first failure cancels the others, and is raised alone.
+
+    Args:
+        awaitables: The awaitables.
+    """
+
+    __slots__ = ("_awaitables",)
+
+    def __init__(self, awaitables: list[Awaitable[object]]) -> None:
+        self._awaitables = awaitables
+
+    def __await__(self) -> Generator[Any, Any, Mapping[int, object]]:
+        return self._run().__await__()
+
+    async def _run(self) -> Mapping[int, object]:
+        awaitables = self._awaitables
+        if len(awaitables) == 1:
+            return {id(awaitables[0]): await awaitables[0]}
+        try:
+            results = await gather(*awaitables)
+        except ExceptionGroup as group:
+            raise group.exceptions[0] from None
+        return dict(zip(map(id, awaitables), results, strict=True))
+
+    def close(self) -> None:
+        """Close its coroutines."""
+        for each in self._awaitables:
+            if isinstance(each, Coroutine):
+                each.close()
+
+
+class _Pause:
+    """Ends the part of a step's code that runs in the actor's turn."""
+
+    def __await__(self) -> Generator["_Pause", None, None]:
+        yield self
+
+
+def pause() -> Awaitable[None]:
+    """Await this in code that `begin` runs, before it waits."""
+    return _Pause()
+
+
+def begin(coroutine: Coroutine[Any, Any, object]) -> object:
+    """Run code in the actor's turn until it ends or pauses.
+
+    Args:
+        coroutine: The code. It awaits `pause` before it waits.
+
+    Returns:
+        The value; a `PausedCode` if it has paused.
+    """
+    cell = _current.get()
+    if cell is not None:
+        cell.is_in_turn = True
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        return end.value
+    finally:
+        if cell is not None:
+            cell.is_in_turn = False
+    return PausedCode(coroutine)

@@ -24,8 +24,8 @@ from contextvars import ContextVar
 from types import CoroutineType, GeneratorType
 from typing import Any, TypeGuard, cast
 
+from .. import parallel
 from ..errors import ToolBoundaryError
-from ..parallel.combinators import gather
 from ..types.unset import UNSET
 
 _LOGGER = logging.getLogger("nighthawk")
@@ -403,7 +403,7 @@ class Together(StepWork):
         if len(awaitables) == 1:
             return {id(awaitables[0]): await awaitables[0]}
         try:
-            results = await gather(*awaitables)
+            results = await parallel.gather(*awaitables)
         except ExceptionGroup as group:
             raise group.exceptions[0] from None
         return dict(zip(map(id, awaitables), results, strict=True))

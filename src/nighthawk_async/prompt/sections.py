@@ -35,7 +35,6 @@ from .plain_text import (
 from .scalars import PLAIN_TYPES, EnumerationDescription, describe_enumeration, find_scalar_text, module_name
 from .section_room import SNIPPED as SNIPPED
 from .section_room import SectionRoom
-from .stubs.fields import find_records
 from .tokens import TokenCounter
 from .types import (
     TypeNames,
@@ -335,9 +334,16 @@ def _shows_callables(entry: Entry) -> bool:
             return False
 
 
+_FIELDS = (
+    *("__pydantic_fields__", "__dataclass_fields__", "__struct_fields__", "__attrs_attrs__"),
+    *("__required_keys__", "_fields"),
+)
+"""Attributes of classes that declare data: of pydantic, dataclasses, msgspec, attrs, typed dicts, tuples."""
+
+
 def _holds_data(cls: type[object]) -> bool:
     """Whether values of a class can be given as data, or are exceptions: its name is there to be read."""
-    return issubclass(cls, BaseException) or find_records(cls) is not None
+    return issubclass(cls, BaseException) or any(find_class_attribute(cls, each)[0] for each in _FIELDS)
 
 
 def _lacks_fields(entry: Entry) -> bool:

@@ -300,10 +300,11 @@ class StepExecutorConfiguration(BaseModel):
         user_prompt_suffix_fragments: Texts appended to every user prompt.
         outcome_transport: The transport of outcomes; `auto` chooses the one that suits the model.
         answers: The parsing of answers and calls. `lenient` reads those that are not as they should be where
-            they can mean one thing, such as an answer in a fence; `strict` refuses them.
+            they can mean one thing, such as an answer in a fence; `strict` refuses them. `auto` is `strict`
+            with the profile `specification`, and `lenient` otherwise.
         profile: The form of requests. `concise` offers at most `nh_exec` and `nh_outcome`, and says nothing
             twice. `specification` keeps to the specification: its two tools, `nh_eval` and `nh_assign`, its
-            sections with delimiters, and the types of the outcome as stubs.
+            sections with delimiters, the types of the outcome as stubs, and results of tools as JSON.
         provided_tools: The provided tools on offer to the model. With `auto` these are `nh_eval` and
             `nh_assign` for `specification`; for `concise` `nh_exec`, in blocks where code can help. A call of
             `nh_eval` or `nh_assign` is executed even if it is not offered, unless this is empty.
@@ -330,7 +331,7 @@ class StepExecutorConfiguration(BaseModel):
     system_prompt_suffix_fragments: tuple[str, ...] = ()
     user_prompt_suffix_fragments: tuple[str, ...] = ()
     outcome_transport: OutcomeTransport | Literal["auto"] = "auto"
-    answers: Answers = "lenient"
+    answers: Answers | Literal["auto"] = "auto"
     profile: Profile = "concise"
     provided_tools: tuple[ProvidedToolName, ...] | Literal["auto"] = "auto"
     max_turns: _Positive = 20
@@ -340,6 +341,13 @@ class StepExecutorConfiguration(BaseModel):
     compaction: Compaction | None = Field(default_factory=Compaction)
     max_corrective_turns: _Count = 3
     step_timeout_seconds: Annotated[float, Field(gt=0)] | None = None
+
+    @property
+    def resolved_answers(self) -> Answers:
+        """The parsing of answers and calls: that of the profile, unless another is given."""
+        if self.answers == "auto":
+            return "strict" if self.profile == "specification" else "lenient"
+        return self.answers
 
     @property
     def templates(self) -> StepPromptTemplates:

@@ -496,6 +496,7 @@ class StepPrompt:
             show_secrets=self.configuration.show_secrets,
             counter=self.counter,
             names=self.names,
+            as_specified=self.configuration.profile == "specification",
         )
 
 

@@ -81,6 +81,7 @@ class AgentStepExecutor:
             tool_result_max_tokens=configuration.context_limits.tokens_of_tool_result(self._context_window),
             json_renderer_style=configuration.json_renderer_style,
             show_secrets=configuration.show_secrets,
+            shows_texts=configuration.profile != "specification",
         )
 
     @classmethod
@@ -349,7 +350,7 @@ class AgentStepExecutor:
             system_prompt=system_prompt,
             user_prompt=prompt.user(form),
             tools=tools,
-            begin_tool_call=partial(_begin_counted, step, toolbox, configuration.answers == "strict"),
+            begin_tool_call=partial(_begin_counted, step, toolbox, configuration.resolved_answers == "strict"),
             outcome_transport="native" if transport == "native" else "tool",
             allowed_kinds=context.allowed_kinds,
             raise_error_types=form.raise_error_types,
@@ -371,7 +372,7 @@ class AgentStepExecutor:
             past=() if opening is None else opening.messages_for(model, has_tools=has_calls),
             keep_messages=partial(_keep_conversation, step, model_name, system_prompt, toolbox),
             begin_native_call=partial(_begin_native, step, environment, span),
-            answers=configuration.answers,
+            answers=configuration.resolved_answers,
         )
 
     def _toolbox(

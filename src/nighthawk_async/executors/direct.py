@@ -316,7 +316,7 @@ async def answer_directly(
         conversation=Conversation.of_step(prompt.configuration, model, prompt.counter, ()),
         past=() if step.opening is None else step.opening.messages_for(model, has_tools=False),
         site=site,
-        is_strict=prompt.configuration.answers == "strict",
+        is_strict=prompt.configuration.resolved_answers == "strict",
     )
     try:
         if model.capabilities.is_small:

@@ -267,12 +267,14 @@ class ToolResultRenderingPolicy(Struct, frozen=True, kw_only=True):
         tool_result_max_tokens: Tokens of one result's preview.
         json_renderer_style: The style of what the preview leaves out.
         show_secrets: Whether it shows values under names of secrets.
+        shows_texts: Whether a text of several lines is shown as it is, not as JSON.
     """
 
     counter: TokenCounter
     tool_result_max_tokens: int
     json_renderer_style: JsonRendererStyle = "default"
     show_secrets: bool = False
+    shows_texts: bool = True
 
     @property
     def tokenizer_encoding_name(self) -> str:
@@ -351,7 +353,7 @@ def render_outcome(outcome: ToolOutcome, policy: ToolResultRenderingPolicy) -> t
         content = as_user_content(outcome.payload)
         if content is not None:
             return content
-        text = shown_text(outcome.payload)
+        text = shown_text(outcome.payload) if policy.shows_texts else None
         if text is not None:
             return (_bounded(text, policy),)
     return (project_outcome(outcome, policy),)

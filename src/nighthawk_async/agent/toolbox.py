@@ -12,7 +12,7 @@ import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace as dataclass_replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import msgspec
@@ -141,7 +141,8 @@ def describe_reply(
         hides: Whether the value of a name is hidden, for an expression that only reads it.
     """
     if isinstance(command, Execute):
-        return _describe_cell(command, cast("ChangedNames", value), context, hides)
+        assert isinstance(value, ChangedNames)
+        return _describe_cell(command, value, context, hides)
     shown = value
     if isinstance(command, Assign | Evaluate):
         shown = _shown_value(command.expression, value, hides)

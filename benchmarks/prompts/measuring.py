@@ -35,7 +35,7 @@ DEFAULT = Form(title="the default")
 WITHOUT_TOOLS = Form(title="without tools", provided_tools=())
 ALL_TOOLS = Form(title="all three tools", provided_tools=("nh_eval", "nh_assign", "nh_exec"))
 OLD = Form(
-    title='the old form, `profile="specification"`',
+    title='as before, `profile="specification"`',
     profile="specification",
     provided_tools=("nh_eval", "nh_assign", "nh_exec"),
 )

@@ -52,12 +52,25 @@ def _responses(answers: Sequence[Answer]) -> Generator[Any, nh.models.ModelReque
     request: nh.models.ModelRequest = yield
     for answer in answers:
         if answer.first:
-            request = yield model_response(*(tool_call("nh_exec", statements=text) for text in answer.first))
-        request = yield _response(answer, _properties_of_outcome(request))
+            request = yield model_response(*(_run(text, request) for text in answer.first))
+        request = yield _response(answer, _properties_of_outcome(request), request)
     raise AssertionError(f"a request more than there are answers: {request.messages[-1]}")
 
 
-def _response(answer: Answer, properties: Mapping[str, Any]) -> ModelResponse:
+def _has_cell(request: nh.models.ModelRequest) -> bool:
+    return any(tool.name == "nh_exec" for tool in request.tools)
+
+
+def _run(expression: str, request: nh.models.ModelRequest) -> nh.models.ToolCall:
+    """A call that evaluates an expression, by the tool on offer."""
+    if _has_cell(request):
+        return tool_call("nh_exec", statements=expression)
+    return tool_call("nh_eval", expression=expression)
+
+
+def _response(
+    answer: Answer, properties: Mapping[str, Any], request: nh.models.ModelRequest
+) -> ModelResponse:
     """The response that ends a step: data where the outcome takes it, and Python otherwise."""
     assignments = dict(answer.assignments)
     takes_data = properties.get("bindings", {}).get("properties", {})
@@ -68,6 +81,11 @@ def _response(answer: Answer, properties: Mapping[str, Any]) -> ModelResponse:
     if not answer.evaluations and assignments and assignments.keys() <= expressions.keys():
         lines = []
     calls = [tool_call("nh_exec", statements="\n".join(lines))] if lines else []
+    if lines and not _has_cell(request):  # the tools of the specification are executed in any case
+        calls = [tool_call("nh_eval", expression=text) for text in answer.evaluations]
+        calls += [
+            tool_call("nh_assign", target_path=path, expression=text) for path, text in assignments.items()
+        ]
     outcome: dict[str, Any] = {"kind": answer.kind}
     if data:
         outcome["bindings"] = data

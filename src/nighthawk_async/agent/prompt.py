@@ -509,17 +509,17 @@ def with_suffix(content: tuple[UserContent, ...], fragments: Sequence[str]) -> t
     return (*content[:-1], last + suffix) if isinstance(last, str) else (*content, suffix)
 
 
-def _is_constant(value: object) -> bool:
+def _is_constant(value: Any) -> bool:
     """Whether nothing in a value can be changed in place."""
-    kind = type(value)
+    kind: Any = type(value)
     if kind is tuple or kind is frozenset:
-        return all(map(_is_constant, cast("tuple[object, ...]", value)))
+        return all(_is_constant(each) for each in value)
     return id(kind) in PLAIN_TYPES or find_scalar_text(kind) is not None
 
 
 def _is_to_be_filled(value: object) -> bool:
     """Whether a value is an empty container that can be changed: there is nothing in it to be read."""
-    return type(value) in (list, dict, set, bytearray, deque) and not cast("list[object]", value)
+    return type(value) in (list, dict, set, bytearray, deque) and not value
 
 
 def _surely_fit(values: Mapping[str, object], max_tokens: int, limits: StepContextLimits) -> bool:

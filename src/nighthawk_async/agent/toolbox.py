@@ -12,7 +12,7 @@ import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace as dataclass_replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import anyio
 import msgspec
@@ -165,7 +165,8 @@ def describe_reply(
         hides: Whether the value of a name is hidden, for an expression that only reads it.
     """
     if isinstance(command, Execute):
-        return _describe_cell(command, cast("ChangedNames", value), context, hides)
+        assert isinstance(value, ChangedNames)
+        return _describe_cell(command, value, context, hides)
     shown = value
     if isinstance(command, Assign | Evaluate):
         shown = _shown_value(command.expression, value, hides)
@@ -460,7 +461,8 @@ class Toolbox:
 
     def begin_read(self, call: ToolCall) -> _Begun:
         """Begin the call that was meant; see `readings` and `begin`."""
-        read = read_call(call, self._provided, self._functions, self._actor.context, self._max_argument_bytes)
+        provided = {**self._carried_out, **self._withheld, **self._provided}
+        read = read_call(call, provided, self._functions, self._actor.context, self._max_argument_bytes)
         return self.begin(read.call, read.readings)
 
     def _begin_observed(self, call: ToolCall, readings: Sequence[Reading]) -> _Begun:

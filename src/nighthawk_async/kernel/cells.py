@@ -22,7 +22,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable,
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import CoroutineType, GeneratorType
-from typing import Any, TypeGuard, cast
+from typing import Any, TypeGuard
 
 from .. import parallel
 from ..errors import ToolBoundaryError
@@ -253,15 +253,13 @@ _DICTS = (dict, OrderedDict, defaultdict)
 _CONTAINERS: tuple[Any, ...] = (list, tuple, set, frozenset, *_DICTS)
 
 
-def _is_container(kind: type[object]) -> bool:
-    return kind in _CONTAINERS or (issubclass(kind, tuple) and hasattr(cast("Any", kind), "_make"))
+def _is_container(kind: Any) -> bool:
+    return kind in _CONTAINERS or (hasattr(kind, "_make") and tuple in kind.__mro__)
 
 
-def _has_ended(value: object) -> bool:
+def _has_ended(value: Any) -> bool:
     """Whether a value is a coroutine that was awaited already, or is being awaited elsewhere."""
-    if type(value) is not CoroutineType:
-        return False
-    return inspect.getcoroutinestate(cast("CoroutineType[Any, Any, Any]", value)) != inspect.CORO_CREATED
+    return inspect.iscoroutine(value) and inspect.getcoroutinestate(value) != inspect.CORO_CREATED
 
 
 def awaitables_in(values: Iterable[object], *, are_new: bool) -> Iterator[Awaitable[object]]:
@@ -355,10 +353,10 @@ class StepWork:
         raise NotImplementedError
 
 
-def close_work(awaitable: object) -> None:
+def close_work(awaitable: Any) -> None:
     """Close an awaitable that is not awaited, so that Python does not warn that a coroutine never was."""
     if issubclass(type(awaitable), CoroutineType | StepWork):
-        cast("StepWork", awaitable).close()
+        awaitable.close()
 
 
 class PausedCode(StepWork):

@@ -15,7 +15,7 @@ import textwrap
 import time
 import traceback
 import types
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, cast
@@ -279,10 +279,10 @@ class StepState(Struct, kw_only=True, eq=False):
         if self.call_guard is not None:
             return self.call_guard.run(self.namespace, code, text, mode)
         checked = with_checked_calls(text, code, mode)
-        value = self.namespace.run(checked)
+        value: Any = self.namespace.run(checked)
         if checked.co_flags & ~code.co_flags & inspect.CO_COROUTINE:
             with self.namespace.active():
-                return begin(cast("Coroutine[Any, Any, object]", value))
+                return begin(value)
         return value
 
 
@@ -517,9 +517,9 @@ class Execute(Struct, frozen=True, kw_only=True):
         )
         stretch = _running(lambda: _slow_call_in(code, self.statements, state.context), done.describe)
         with stretch, done.cell.active():
-            pending = state.run(code, done.given(), "exec")
-            if is_awaitable(pending) and type(pending) is not PausedCode:  # it has an `await` of its own
-                pending = PausedCode(cast("Coroutine[Any, Any, object]", pending))
+            pending: Any = state.run(code, done.given(), "exec")
+            if inspect.iscoroutine(pending):  # it has an `await` of its own
+                pending = PausedCode(pending)
         if is_awaitable(pending):
             return Awaited(awaitable=pending, describe=done.describe, continuation=done.complete)
         return done.complete(state, None)
@@ -571,12 +571,12 @@ class _Executed:
         work = Together(list({id(each): each for each in left}.values()))
         return Awaited(awaitable=work, describe=self.describe, continuation=self._with_results)
 
-    def _with_results(self, state: StepState, results: object) -> object:
-        found = cast("Mapping[int, object]", results)
+    def _with_results(self, state: StepState, results: Any) -> object:
         names = state.context.step_locals
         changed = _changed_names(self._before, names)
         left = [self.cell.value, *(names[name] for name in changed)]
-        value, *values = cast("list[object]", with_results(left, found))
+        settled: Any = with_results(left, results)
+        value, *values = settled
         self.cell.value = value
         names.update(zip(changed, values, strict=True))
         return self._reply(state)
@@ -676,8 +676,8 @@ def _reply(value: object, describe: Callable[[BaseException], str]) -> object:
     if type(value) not in _CONTAINERS or not (pending := list(awaitables_in((value,), are_new=False))):
         return value
 
-    def completed(_: StepState, results: object) -> object:
-        return with_results(value, cast("Mapping[int, object]", results))
+    def completed(_: StepState, results: Any) -> object:
+        return with_results(value, results)
 
     return Awaited(awaitable=Together(pending), describe=describe, continuation=completed)
 

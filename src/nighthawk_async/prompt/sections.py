@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -327,7 +327,7 @@ def _shows_callables(entry: Entry) -> bool:
     """Whether an entry shows functions or methods: a class that only holds data shows none."""
     match entry.kind:
         case CallableDescription():
-            return not (is_class(entry.value) and _holds_data(cast("type[object]", entry.value)))
+            return not (is_class(entry.value) and _holds_data(entry.value))
         case _Module(members=members) | (ObjectMembers() as members):
             return bool(members.methods)
         case _:
@@ -341,7 +341,7 @@ _FIELDS = (
 """Attributes of classes that declare data: of pydantic, dataclasses, msgspec, attrs, typed dicts, tuples."""
 
 
-def _holds_data(cls: type[object]) -> bool:
+def _holds_data(cls: Any) -> bool:
     """Whether values of a class can be given as data, or are exceptions: its name is there to be read."""
     return issubclass(cls, BaseException) or any(find_class_attribute(cls, each)[0] for each in _FIELDS)
 

@@ -77,7 +77,10 @@ def _decoded(results: list[nh.models.ToolResult]) -> Iterator[Mapping[str, Any]]
         (text,) = result.content
         assert isinstance(text, str)
         if text.startswith('{"value"'):
-            yield json.loads(text)
+            try:
+                yield json.loads(text)
+            except json.JSONDecodeError:  # objects among the items are shown as calls of their classes
+                yield {"value": text.partition('"value": ')[2].rpartition(', "error"')[0], "error": None}
         elif not text.startswith("{"):  # a text of several lines, or a result that is shown as text
             yield {"value": text, "error": None}
 

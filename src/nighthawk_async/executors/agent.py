@@ -344,13 +344,13 @@ class AgentStepExecutor:
         has_tools = bool(tools) or model is None  # an agent of the user's own may have others
         system_prompt = _system_prompt(prompt, transport, form, offered, has_tools=has_tools)
         has_calls = bool(tools) or transport == "tool"
-        opening = step.opening
+        opening, answers = step.opening, configuration.resolved_answers
         return AgentTask(
             step_id=context.step_id,
             system_prompt=system_prompt,
             user_prompt=prompt.user(form),
             tools=tools,
-            begin_tool_call=partial(_begin_counted, step, toolbox, configuration.resolved_answers == "strict"),
+            begin_tool_call=partial(_begin_counted, step, toolbox, answers == "strict"),
             outcome_transport="native" if transport == "native" else "tool",
             allowed_kinds=context.allowed_kinds,
             raise_error_types=form.raise_error_types,
@@ -372,7 +372,7 @@ class AgentStepExecutor:
             past=() if opening is None else opening.messages_for(model, has_tools=has_calls),
             keep_messages=partial(_keep_conversation, step, model_name, system_prompt, toolbox),
             begin_native_call=partial(_begin_native, step, environment, span),
-            answers=configuration.resolved_answers,
+            answers=answers,
         )
 
     def _toolbox(

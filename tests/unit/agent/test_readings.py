@@ -358,7 +358,8 @@ async def test_code_is_read_and_nothing_else_changes(
     name: str, arguments: dict[str, Any], readings: str
 ) -> None:
     end = tool_call("nh_outcome", kind="pass")
-    asked = await ask(model_response(tool_call(name, **arguments), end))
+    offered = ("nh_eval", "nh_assign", "nh_exec")
+    asked = await ask(model_response(tool_call(name, **arguments), end), provided_tools=offered)
     assert asked.requests == 1
     assert ", ".join(asked.meter.readings) == readings
     assert not asked.meter.corrections

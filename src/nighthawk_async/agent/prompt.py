@@ -508,10 +508,9 @@ def with_suffix(content: tuple[UserContent, ...], fragments: Sequence[str]) -> t
 
 def _is_constant(value: Any) -> bool:
     """Whether nothing in a value can be changed in place."""
-    kind: Any = type(value)
-    if kind is tuple or kind is frozenset:
+    if type(value) in (tuple, frozenset):
         return all(_is_constant(each) for each in value)
-    return id(kind) in PLAIN_TYPES or find_scalar_text(kind) is not None
+    return id(type(value)) in PLAIN_TYPES or find_scalar_text(type(value)) is not None
 
 
 def _is_to_be_filled(value: object) -> bool:

@@ -506,11 +506,12 @@ def with_suffix(content: tuple[UserContent, ...], fragments: Sequence[str]) -> t
     return (*content[:-1], last + suffix) if isinstance(last, str) else (*content, suffix)
 
 
-def _is_constant(value: Any) -> bool:
+def _is_constant(value: object) -> bool:
     """Whether nothing in a value can be changed in place."""
-    if type(value) in (tuple, frozenset):
-        return all(_is_constant(each) for each in value)
-    return id(type(value)) in PLAIN_TYPES or find_scalar_text(type(value)) is not None
+    kind, items = type(value), cast("Any", value)
+    if kind in (tuple, frozenset):
+        return all(_is_constant(each) for each in items)
+    return id(kind) in PLAIN_TYPES or find_scalar_text(kind) is not None
 
 
 def _is_to_be_filled(value: object) -> bool:

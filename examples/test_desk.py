@@ -28,5 +28,10 @@ async def test_the_values_of_the_block_are_returned() -> None:
 
 
 async def test_the_answer_of_a_real_model() -> None:
-    async with cassette(CASSETTE), nh.run("openai-chat:gpt-5-nano"):
+    recorded = nh.StepExecutorConfiguration(
+        model="openai-chat:gpt-5-nano",
+        profile="specification",
+        provided_tools=("nh_eval", "nh_assign", "nh_exec"),
+    )
+    async with cassette(CASSETTE), nh.run(recorded):
         assert not await is_urgent("I wish you a nice summer.")

@@ -19,14 +19,14 @@ import sys
 import textwrap
 from collections import OrderedDict, defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from contextlib import AbstractContextManager
 from types import CoroutineType, GeneratorType
 from typing import Any, TypeGuard
 
 from .. import parallel
 from ..errors import ToolBoundaryError
 from ..types.unset import UNSET
+from .features import Feature
 
 _LOGGER = logging.getLogger("nighthawk")
 
@@ -41,7 +41,7 @@ _MAX_SEARCHED = 10_000
 
 _QUOTED_CHARACTERS = 80
 
-_current: "ContextVar[Cell | None]" = ContextVar("nighthawk_async_cell", default=None)
+_current: "Feature[Cell | None]" = Feature(None)
 """The cell of the running code, so that cells that run at the same time do not mix what they print."""
 
 
@@ -82,14 +82,9 @@ class Cell:
         note = f"\n… {self._dropped} more characters" if self._dropped else ""
         return self._output.getvalue() + note
 
-    @contextmanager
-    def active(self) -> Generator[None, None, None]:
-        """Make it the current cell."""
-        token = _current.set(self)
-        try:
-            yield
-        finally:
-            _current.reset(token)
+    def active(self) -> AbstractContextManager[None]:
+        """Make it the current cell during the `with` statement."""
+        return _current.active(self)
 
 
 class _Output:

@@ -418,7 +418,7 @@ async def test_what_code_calls_in_the_actors_task_and_in_threads_is_below_the_to
     calls = [node for node in watched.find("step").children if node.kind == "tool_call"]
     assert [(call.name, [child.name for child in call.children]) for call in calls] == [
         ("nh_eval", ["double_in_a_thread"]),
-        ("nh_exec", []),
+        ("nh_exec", ["double_in_a_thread"]),
         ("nh_eval", ["double_in_a_thread"]),
         ("tell", ["double"]),
         ("nh_assign", []),

@@ -11,6 +11,7 @@ from benchmarks.__main__ import main
 from benchmarks.prompts import command
 from benchmarks.prompts.block import Block, returns
 from benchmarks.prompts.blocks import BLOCKS
+from benchmarks.prompts.data.writing import Query
 from benchmarks.prompts.facts import Fact, Shown, fields, members, said, signature
 from benchmarks.prompts.measuring import measure_block, measure_blocks
 from benchmarks.prompts.peer_tokens import digest_of_sources, read_peer_tokens
@@ -32,6 +33,21 @@ async def mood_of(text: str) -> str:
     """natural
     The mood of <text>.
     """
+
+
+def test_a_query_is_judged_by_what_it_finds() -> None:
+    (block,) = [each for each in BLOCKS if each.name == "sql"]
+    tables = "customer c JOIN purchase p ON p.customer_id = c.id JOIN purchase_line l ON l.purchase_id = p.id"
+    paid = f"FROM {tables} WHERE p.state = 'paid' AND p.made_at LIKE '2025%' AND c.country = :of"
+    parameters: dict[str, str | int] = {"of": "NO"}
+    total = "sum(l.unit_cents * l.quantity)"
+    for right in (f"count(DISTINCT c.id), {total}", f"{total} AS paid, count(DISTINCT c.name)"):
+        assert block.is_right(Query(sql=f"SELECT {right} {paid}", parameters=parameters))
+    for wrong in (f"count(c.id), {total}", total, "c.name, c.email", "nothing"):
+        assert not block.is_right(Query(sql=f"SELECT {wrong} {paid}", parameters=parameters))
+    assert not block.is_right(
+        Query(sql=f"SELECT {total}, 2 {paid.replace('paid', 'open')}", parameters=parameters)
+    )
 
 
 def block_of(*facts: Fact, is_right: bool = True) -> Block:

@@ -128,19 +128,6 @@ CREATE INDEX purchase_by_customer ON purchase (customer_id, made_at);
 """
 
 
-PURCHASES = (  # the customer, the time, the state, the cents
-    ("Ada", "NO", "2025-01-01 00:00:00", "paid", 1_000),
-    ("Ada", "NO", "2025-12-31 23:59:59", "paid", 250),
-    ("Bo", "NO", "2025-06-15 12:00:00", "paid", 30),
-    ("Bo", "NO", "2025-06-16 12:00:00", "open", 500),
-    ("Cy", "NO", "2025-06-17 12:00:00", "void", 700),
-    ("Di", "NO", "2024-12-31 23:59:59", "paid", 900),
-    ("Di", "NO", "2026-01-01 00:00:00", "paid", 900),
-    ("Ed", "SE", "2025-06-15 12:00:00", "paid", 800),
-)
-"""What customers have bought, in tables of `SCHEMA`: two from Norway have paid 1,280 cents in 2025."""
-
-
 class Query(BaseModel):
     """A query with its parameters."""
 

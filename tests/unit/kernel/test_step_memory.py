@@ -46,7 +46,8 @@ def _no_collector() -> Iterator[None]:
 
 
 async def test_a_step_that_has_ended_frees_its_values() -> None:
-    async with nh.run(looking_model(1)):
+    async with nh.run(looking_model(2)):
+        await look_at_new()  # may load the tokenizer, in a thread that lets go of the step a moment later
         assert (await look_at_new())() is None
 
 
@@ -54,6 +55,7 @@ async def test_steps_of_tasks_free_their_values() -> None:
     async def look_once(number: int) -> weakref.ref[Value]:
         return await look_at_new()
 
-    async with nh.run(looking_model(2)):
+    async with nh.run(looking_model(3)):
+        await look_at_new()
         found = await nh.parallel.map(look_once, [1, 2])
         assert [each() for each in found] == [None, None]

@@ -5,11 +5,16 @@ from typing import cast
 
 import httpx2
 
+from ..pickling import PicklableError
+
 _EVENT_STREAM = "text/event-stream"
 
 
-class TooLargeResponseError(httpx2.TransportError):
+class TooLargeResponseError(PicklableError, httpx2.TransportError):
     """A response is larger than it may be, or is compressed, so that its size is unknown."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
 
 
 def bound(response: httpx2.Response, max_bytes: int) -> None:

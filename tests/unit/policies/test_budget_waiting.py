@@ -228,6 +228,7 @@ async def ask_for_help(help_me: Any) -> None:
     """
 
 
+@pytest.mark.usefixtures("specification_profile")  # whose requests have about 1,500 tokens
 async def test_a_step_of_a_tool_does_not_wait_for_the_request_that_called_the_tool() -> None:
     ended = anyio.Event()
     refused: list[nh.BudgetExceededError] = []

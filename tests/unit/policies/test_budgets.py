@@ -662,9 +662,10 @@ async def test_a_budget_that_has_no_room_for_one_request_fails_also_when_it_conc
     assert model.requests == []
 
 
+@pytest.mark.usefixtures("specification_profile")  # whose requests have about 1,500 tokens
 async def test_tokens_that_have_room_for_one_more_request_only_conclude_as_well() -> None:
     model = known_model(model_response(EVALUATE, usage=used()), model_response(DONE, usage=used()))
-    budget = nh.budget(tokens=3_200, on_exceeded="conclude")  # a request is measured to have about 1,500
+    budget = nh.budget(tokens=3_200, on_exceeded="conclude")
     async with nh.run(executor_of(model), budget=budget):
         await act()
     assert ["nearly spent" in str(request.messages) for request in model.requests] == [True, True]

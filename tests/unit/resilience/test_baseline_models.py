@@ -269,7 +269,10 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
         if request.body["model"] == "first":
             return ModelReply(status=500, text="down")
         return ModelReply(
-            tool_calls=(tool_call("nh_exec", statements="name = 'it'"), tool_call("nh_outcome", kind="pass"))
+            tool_calls=(
+                tool_call("nh_assign", target_path="name", value="it"),
+                tool_call("nh_outcome", kind="pass"),
+            )
         )
 
     with ModelServer.in_thread(reply) as server:

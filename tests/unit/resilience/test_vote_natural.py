@@ -54,7 +54,7 @@ async def test_steps_that_fail_count_as_failed_calls() -> None:
 
 
 def outcome_of(count: int) -> Any:
-    call = tool_call("nh_exec", statements=f"count = {count}")
+    call = tool_call("nh_assign", target_path="count", value=count)
     return model_response(call, tool_call("nh_outcome", kind="pass"))
 
 

@@ -10,7 +10,7 @@ from tests.specification.scripted_steps import PASS, ScriptedSteps, assigning, e
 
 from .folders import made_skill, write_skill
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("specification_profile")]
 
 
 @nh.natural_function
@@ -142,7 +142,7 @@ async def test_a_body_cannot_end_the_program(tmp_path: Path) -> None:
     assert steps.user_prompt.count("<<<NH:END_SKILL>>>") == 1
     assert "<<<NH" not in steps.model.requests[0].system_prompt
     assert "<<<NH" not in str(steps.results)
-    assert steps.envelopes[0]["value"] == body.replace("<<<NH:", "\\u003c<<NH:")
+    assert steps.envelopes[0]["value"] == body
 
 
 async def test_a_body_cannot_set_a_variable_that_its_block_does_not_set(tmp_path: Path) -> None:

@@ -386,15 +386,14 @@ def _checked_exception(context: StepContext, value: object, note: str) -> Except
             refused = ExecutionError(f"{what}: {describe_error(error)}{note}").without_content(what)
             raise refused.caused_by("raise_expression") from error
     kind = type(given)
-    if not issubclass(kind, Exception):
-        is_allowed = False
-    elif issubclass(kind, tuple(context.raise_error_types.values())) or given is context.failure:
-        is_allowed = True
-    else:
+    if issubclass(kind, Exception):
         exception = cast("Exception", given)
-        is_allowed = any(exception is each for each in context.named_exceptions()) or is_of_call(exception)
-    if is_allowed:
-        return cast("Exception", given)
+        is_named = exception is context.failure or any(
+            exception is each for each in context.named_exceptions()
+        )
+        is_typed = issubclass(kind, tuple(context.raise_error_types.values()))
+        if is_named or is_typed or is_of_call(exception):
+            return exception
     allowed = ", ".join(context.raise_error_types) or "none, since the program names no exception"
     what = (
         f"step {context.step_id}: raise_expression must give an exception that the block may raise, or an "

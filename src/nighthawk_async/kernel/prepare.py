@@ -452,13 +452,14 @@ def _handled_types(
     types: dict[str, type[Exception]] = {}
     for path in block.handled_errors:
         value = _value_at(path, python_locals, step_globals)
-        members = cast("tuple[object, ...]", value) if type(value) is tuple else (value,)
+        has_several = type(value) is tuple
+        members: list[Any] = [*value] if type(value) is tuple else [value]
         for member in members:
-            if not issubclass(type(member), type) or not issubclass(cast("type", member), Exception):
+            if not issubclass(type(member), type) or not issubclass(member, Exception):
                 continue
-            error_type = cast("type[Exception]", member)
+            error_type: type[Exception] = member
             if error_type.__module__.partition(".")[0] != _PACKAGE:
-                types.setdefault(path if member is value else error_type.__name__, error_type)
+                types.setdefault(error_type.__name__ if has_several else path, error_type)
     return types
 
 

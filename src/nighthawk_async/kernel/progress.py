@@ -1,7 +1,6 @@
 """Progress that a program, or a model, reports from inside of its work."""
 
 import math
-from typing import cast
 
 from ..observation import PROGRESS, PROGRESS_DONE, PROGRESS_TOTAL, NodeWriter, find_node_writer
 from ..types.execution import OUTSIDE_RUNS
@@ -58,7 +57,8 @@ def _of(done: float | None, total: float | None) -> str:
 
 
 def _check(message: str, done: float | None, total: float | None) -> None:
-    if not issubclass(type(cast("object", message)), str):
+    kind: type = type(message)
+    if not issubclass(kind, str):
         raise TypeError(f"progress: the message must be a text, not {type(message).__name__}")
     for name, number in (("done", done), ("total", total)):
         if number is None:

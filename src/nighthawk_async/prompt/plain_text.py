@@ -13,7 +13,7 @@ a shorter form than JSON.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import GetSetDescriptorType, MappingProxyType, MemberDescriptorType, ModuleType
 from typing import Any, Literal, TypeAlias, TypeGuard, Union, cast
 
@@ -221,16 +221,13 @@ def shown_text(value: object) -> str | None:
     Args:
         value: The value.
     """
-    kind = type(value)
-    if kind is str:
-        text = cast("str", value)
-        return text if "\n" in text.strip() else None
-    if kind in (list, tuple):
-        items = cast("Sequence[object]", value)
-        if not items or not all(issubclass(type(each), ShownAsText) for each in items):
-            return None
-        return "\n".join(map(str, items))
-    return (str(value) or None) if issubclass(kind, ShownAsText) else None
+    if type(value) is str:
+        return value if "\n" in value.strip() else None
+    if type(value) is list or type(value) is tuple:
+        items: list[object] = [*value]
+        is_text = bool(items) and all(issubclass(type(each), ShownAsText) for each in items)
+        return "\n".join(map(str, items)) if is_text else None
+    return (str(value) or None) if issubclass(type(value), ShownAsText) else None
 
 
 def clean_text(text: str) -> str:

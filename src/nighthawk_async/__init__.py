@@ -2,10 +2,10 @@
 
 Packages by floor, lowest first; each imports only from lower floors (`tests/architecture/test_floors.py`):
 
-    0  errors, pickling, types, secret_names, configuration, observation, tracing, executions, causes,
+    0  errors, pickling, types, secret_names, sensitive_paths, shell_words, configuration, observation, tracing, executions, causes,
        threads, backoff, lazy_exports, signatures, suggestions, process_marks,
        placements
-    1  confined_files, line_process, natural, prompt, wire, catalog, actors, parallel
+    1  command_risks, confined_files, line_process, natural, prompt, wire, catalog, actors, parallel
     2  ports, journal_ports, credentials, values, telemetry_settings
     3  kernel
     4  agent, policies, models, telemetry, observe, recording, runtime

@@ -8,10 +8,11 @@ import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal, TypeAlias, cast, get_args
+from typing import Literal, TypeAlias, get_args
 
 from .sensitive_paths import is_sensitive
 from .shell_words import UNKNOWN, SimpleCommand, UnreadableCommandError, read_commands
+from .types.json import is_list_or_tuple
 
 Risk: TypeAlias = Literal[
     "destructive",
@@ -236,10 +237,10 @@ def risks_of_arguments(arguments: Mapping[str, object]) -> frozenset[Risk] | Non
     command = arguments["command"]
     if type(command) is str:
         return risks_of(command)
-    if type(command) in (list, tuple):
-        words = cast("Sequence[object]", command)
-        if words and all(type(word) is str for word in words):
-            return risks_of(shlex.join(cast("Sequence[str]", words)))
+    if is_list_or_tuple(command):
+        words = [word for word in command if type(word) is str]
+        if words and len(words) == len(command):
+            return risks_of(shlex.join(words))
     return frozenset({"unknown"})
 
 

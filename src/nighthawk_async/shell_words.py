@@ -8,6 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from .pickling import PicklableError
+
 UNKNOWN = "\0"
 """Stands in a word for a part that is known only when it runs."""
 
@@ -31,7 +33,7 @@ _ESCAPES = {
 _CODE = re.compile(r"x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|([0-7]{1,3})")
 
 
-class UnreadableCommandError(ValueError):
+class UnreadableCommandError(PicklableError, ValueError):
     """The text is no command that is understood here."""
 
 

@@ -3,10 +3,10 @@
 Packages by floor, lowest first; each imports only from lower floors (`tests/architecture/test_floors.py`):
 
     0  errors, pickling, types, secret_names, configuration, observation, tracing, executions, causes,
-       threads, backoff, lazy_exports, signatures, suggestions, process_marks,
+       sensitive_paths, threads, backoff, lazy_exports, signatures, suggestions, process_marks,
        placements
-    1  confined_files, line_process, natural, prompt, wire, catalog, actors, parallel
-    2  ports, journal_ports, credentials, values, telemetry_settings
+    1  confined_files, shell_words, line_process, natural, prompt, wire, catalog, actors, parallel
+    2  command_risks, ports, journal_ports, credentials, values, telemetry_settings
     3  kernel
     4  agent, policies, models, telemetry, observe, recording, runtime
     5  executors, coding_agents, compaction, transcripts, journal, skills

@@ -8,10 +8,11 @@ import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal, TypeAlias, cast, get_args
+from typing import Literal, TypeAlias, get_args
 
 from .sensitive_paths import is_sensitive
-from .shell_words import UNKNOWN, SimpleCommand, UnreadableCommandError, read_commands
+from .shell_words import INSTALLERS, UNKNOWN, SimpleCommand, UnreadableCommandError, read_commands
+from .types.json import is_list_or_tuple
 
 Risk: TypeAlias = Literal[
     "destructive",
@@ -132,52 +133,6 @@ _PRIVILEGE = frozenset(
     | {"unshare", "useradd", "userdel", "usermod", "visudo"}
 )
 _KILL = frozenset({"halt", "kill", "killall", "pkill", "poweroff", "reboot", "shutdown", "skill", "xkill"})
-_INSTALLERS: dict[str, str] = {
-    **dict.fromkeys(
-        ("pip", "pip3", "pipx", "conda", "mamba", "micromamba"),
-        "install uninstall remove run update upgrade inject create",
-    ),
-    **dict.fromkeys(
-        (
-            "apt",
-            "apt-get",
-            "aptitude",
-            "yum",
-            "dnf",
-            "zypper",
-            "brew",
-            "snap",
-            "flatpak",
-            "pkg",
-            "port",
-            "microdnf",
-        ),
-        "install remove purge upgrade dist-upgrade full-upgrade reinstall autoremove erase update",
-    ),
-    **dict.fromkeys(
-        ("npm", "pnpm", "yarn", "bun"),
-        "install i ci add remove uninstall update upgrade exec dlx create global link",
-    ),
-    "apk": "add del upgrade",
-    "uv": "add remove sync pip tool run",
-    "poetry": "add remove install update self",
-    "pdm": "add remove install update sync",
-    "cargo": "install add update uninstall",
-    "go": "install get",
-    "gem": "install uninstall update",
-    "bundle": "install add update",
-    "composer": "install require update global",
-    "dotnet": "add tool",
-    "cpan": "",
-    "cpanm": "",
-    "npx": "",
-    "uvx": "",
-    "bunx": "",
-    "easy_install": "",
-    "dpkg": "-i --install -r --remove -P --purge",
-    "rpm": "-i -U -e --install --upgrade --erase -ivh -Uvh",
-    "pacman": "-S -U -R -Syu -Sy -Rns -Rs -Syyu",
-}
 _GIT_NETWORK = frozenset({"clone", "fetch", "ls-remote", "pull", "push", "remote-update", "send-email"})
 _HISTORY = frozenset({"filter-branch", "filter-repo", "rebase", "replace"})
 _EDITORS = frozenset({"ed", "emacs", "ex", "gdb", "nvim", "vi", "vim"})
@@ -236,10 +191,10 @@ def risks_of_arguments(arguments: Mapping[str, object]) -> frozenset[Risk] | Non
     command = arguments["command"]
     if type(command) is str:
         return risks_of(command)
-    if type(command) in (list, tuple):
-        words = cast("Sequence[object]", command)
-        if words and all(type(word) is str for word in words):
-            return risks_of(shlex.join(cast("Sequence[str]", words)))
+    if is_list_or_tuple(command):
+        words = [word for word in command if type(word) is str]
+        if words and len(words) == len(command):
+            return risks_of(shlex.join(words))
     return frozenset({"unknown"})
 
 
@@ -463,7 +418,7 @@ def _risks_of_program(name: str, arguments: list[str]) -> Iterator[Risk]:
         re.fullmatch(r"[ugoa]*\+[rwx]*s[rwxst]*|0?[2467][0-7]{3}", each) for each in arguments
     ):
         yield "privilege"
-    if name in _INSTALLERS and (not _INSTALLERS[name] or {*_INSTALLERS[name].split()} & {*arguments}):
+    if name in INSTALLERS and (not INSTALLERS[name] or {*INSTALLERS[name].split()} & {*arguments}):
         yield from _INSTALLATION
     if name == "yarn" and not [each for each in arguments if not each.startswith("-")]:
         yield from _INSTALLATION

@@ -8,9 +8,58 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from .pickling import PicklableError
+
 UNKNOWN = "\0"
 """Stands in a word for a part that is known only when it runs."""
 
+INSTALLERS: dict[str, str] = {
+    **dict.fromkeys(
+        ("pip", "pip3", "pipx", "conda", "mamba", "micromamba"),
+        "install uninstall remove run update upgrade inject create",
+    ),
+    **dict.fromkeys(
+        (
+            "apt",
+            "apt-get",
+            "aptitude",
+            "yum",
+            "dnf",
+            "zypper",
+            "brew",
+            "snap",
+            "flatpak",
+            "pkg",
+            "port",
+            "microdnf",
+        ),
+        "install remove purge upgrade dist-upgrade full-upgrade reinstall autoremove erase update",
+    ),
+    **dict.fromkeys(
+        ("npm", "pnpm", "yarn", "bun"),
+        "install i ci add remove uninstall update upgrade exec dlx create global link",
+    ),
+    "apk": "add del upgrade",
+    "uv": "add remove sync pip tool run",
+    "poetry": "add remove install update self",
+    "pdm": "add remove install update sync",
+    "cargo": "install add update uninstall",
+    "go": "install get",
+    "gem": "install uninstall update",
+    "bundle": "install add update",
+    "composer": "install require update global",
+    "dotnet": "add tool",
+    "cpan": "",
+    "cpanm": "",
+    "npx": "",
+    "uvx": "",
+    "bunx": "",
+    "easy_install": "",
+    "dpkg": "-i --install -r --remove -P --purge",
+    "rpm": "-i -U -e --install --upgrade --erase -ivh -Uvh",
+    "pacman": "-S -U -R -Syu -Sy -Rns -Rs -Syyu",
+}
+"""Programs that install packages, with the arguments that do so; none for those that always do."""
 _MAX_CHARACTERS = 20_000
 _BLANK = " \t\r"
 _OPERATORS = ("&&", "||", ";;&", ";;", ";&", "|&", "&", "|", ";", "\n", "(", ")")
@@ -31,7 +80,7 @@ _ESCAPES = {
 _CODE = re.compile(r"x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|([0-7]{1,3})")
 
 
-class UnreadableCommandError(ValueError):
+class UnreadableCommandError(PicklableError, ValueError):
     """The text is no command that is understood here."""
 
 

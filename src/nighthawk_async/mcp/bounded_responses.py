@@ -1,20 +1,10 @@
 """Responses of HTTP servers, bounded in size, as `httpx2` reads them."""
 
 from collections.abc import AsyncIterator
-from typing import cast
 
 import httpx2
 
-from ..pickling import PicklableError
-
 _EVENT_STREAM = "text/event-stream"
-
-
-class TooLargeResponseError(PicklableError, httpx2.TransportError):
-    """A response is larger than it may be, or is compressed, so that its size is unknown."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
 
 
 def bound(response: httpx2.Response, max_bytes: int) -> None:
@@ -25,13 +15,14 @@ def bound(response: httpx2.Response, max_bytes: int) -> None:
         max_bytes: The most bytes.
 
     Raises:
-        TooLargeResponseError: It is compressed, which was not asked for.
+        ReadError: It is compressed, which was not asked for.
     """
     encoding = response.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in ("", "identity"):
-        raise TooLargeResponseError(f"its answer is compressed ({encoding!r}), which was not asked for")
+        raise httpx2.ReadError(f"its answer is compressed ({encoding!r}), which was not asked for")
     if not response.headers.get("content-type", "").lower().startswith(_EVENT_STREAM):
-        response.stream = _BoundedStream(cast("httpx2.AsyncByteStream", response.stream), max_bytes)
+        assert isinstance(response.stream, httpx2.AsyncByteStream), "the client is asynchronous"
+        response.stream = _BoundedStream(response.stream, max_bytes)
 
 
 class _BoundedStream(httpx2.AsyncByteStream):
@@ -46,7 +37,7 @@ class _BoundedStream(httpx2.AsyncByteStream):
         async for chunk in self._stream:
             self._left -= len(chunk)
             if self._left < 0:
-                raise TooLargeResponseError(
+                raise httpx2.ReadError(
                     f"its answer has more than {self._max_bytes:,} bytes (max_message_bytes)"
                 )
             yield chunk

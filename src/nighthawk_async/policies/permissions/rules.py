@@ -279,7 +279,7 @@ def _checked_target(target: object) -> str | Callable[..., object]:
 
 
 def _checked_risks(risk: Risk | Collection[Risk]) -> frozenset[Risk]:
-    given: list[Any] = [*risk] if isinstance(cast("object", risk), list | tuple | set | frozenset) else [risk]
+    given: list[Any] = [*risk] if isinstance(risk, list | tuple | set | frozenset) else [risk]
     if not given or any(type(each) is not str or each not in RISKS for each in given):
         raise NighthawkError(f"A risk of a command is one of {', '.join(RISKS)}, not {risk!r}")
     return frozenset(given)

@@ -26,7 +26,7 @@ from ..errors import (
 from ..kernel.conclude import OutcomeRefusedError, done_note
 from ..kernel.reports import write_note
 from ..kernel.tool_calls import ToolError, excess_of, project_error
-from ..kernel.tools import OUTCOME_TOOL_NAME
+from ..kernel.tools import OUTCOME_TOOL_NAME, PROVIDED_TOOL_NAMES
 from ..types.messages import (
     AssistantMessage,
     Message,
@@ -359,9 +359,11 @@ class AgentLoop:
         return RunToolCall(position=position, call=call)
 
     def _delivers_outcome(self, call: ToolCall) -> bool:
-        offered = [tool.name for tool in self._turn_tools]
-        if self._is_strict or call.name in offered:
+        if self._is_strict or call.name in PROVIDED_TOOL_NAMES:
             return call.name == OUTCOME_TOOL_NAME
+        offered = [tool.name for tool in self._turn_tools]
+        if call.name in offered:
+            return False
         readings: list[Reading] = []
         if read_tool_name(call.name, offered, readings) != OUTCOME_TOOL_NAME:
             return False

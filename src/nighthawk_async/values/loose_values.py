@@ -352,6 +352,9 @@ def _texts_of(alternatives: list[_Schema]) -> _Texts:
             known = meanings.setdefault(_plain(text), [])
             if not any(type(member.data) is type(other) and member.data == other for other in known):
                 known.append(member.data)
+    if {"type": "none"} in alternatives:  # which these words may mean as well
+        for text in meanings.keys() & {"none", "null"}:
+            meanings[text].append(None)
     accepted = tuple(text for member in members for text in member.accepted)
     return {text: tuple(each) for text, each in meanings.items()} | ({None: accepted} if accepted else {})
 

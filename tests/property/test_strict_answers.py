@@ -32,8 +32,7 @@ def relaxed(schema: Any) -> Any:
     """A schema that also allows what validation takes beyond it.
 
     - Texts of numbers, dates and members, and numbers for truth values and times: pydantic's rules for JSON.
-    - Objects with more names than those of the schema, and with the names of fields beside their aliases; a
-      named tuple as a list of its fields.
+    - Objects with more names than those of the schema; a named tuple as a list of its fields.
     - Items that a set holds once, twice.
     - Null for a part that is left out, and for a field of the answer.
     """
@@ -51,7 +50,12 @@ def relaxed(schema: Any) -> Any:
     if (kinds and {*kinds} <= {*_SCALARS}) or schema.keys() & {"enum", "const"}:
         return {"type": _SCALARS}
     if kinds == ["object"] and "properties" in schema:
-        return {"type": ["object", "null", "array"]}
+        parts = {name: relaxed(each) for name, each in schema["properties"].items()}
+        return {
+            "type": ["object", "null", "array"],
+            "properties": parts,
+            "required": list(schema.get("required", ())),
+        }
     if kinds == ["object"]:
         more = schema.get("additionalProperties", True)
         return {"type": ["object", "null"], "additionalProperties": relaxed(more) if more else True}

@@ -43,7 +43,7 @@ SHARED_FIELDS: Final = ("kind", "bindings", "expressions")
 _ALL_FIELDS = frozenset({*SHARED_FIELDS, *(name for names in FIELDS.values() for name in names)})
 _MARGINS = (" ", "\t", "`")
 _CODE_FIELDS = ("return_expression", "raise_expression")
-_ANGLED = re.compile(r"\s*<?:?\s*(?P<name>[A-Za-z_]\w*)\s*>?\s*", re.ASCII)
+_ANGLED = re.compile(r"<?:?\s*+(?P<name>[A-Za-z_]\w*+)\s*+>?", re.ASCII)
 _WORDS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+")
 _CARRYING_WORDS = frozenset(
     {"answer", "arguments", "assign", "assignments", "binding", "bindings", "data", "error", "exception"}
@@ -54,6 +54,9 @@ _CARRYING_WORDS = frozenset(
 
 _SIMILAR = 0.8
 """The likeness from which on an unknown name may be another one, misspelt."""
+
+_MOST_EXTRA_FIELDS = 100
+"""A limit because each unknown name is compared with all known ones."""
 
 
 def read_answer(text: str, form: AnswerForm, readings: list[Reading]) -> dict[str, Any]:
@@ -172,7 +175,7 @@ def _variable(key: str, named: Mapping[str, object]) -> str | None:
     """The variable that a key means; None for none."""
     if key in named:
         return key
-    angled = _ANGLED.fullmatch(key)
+    angled = _ANGLED.fullmatch(key.strip())
     return angled["name"] if angled is not None and angled["name"] in named else None
 
 
@@ -212,6 +215,8 @@ def _leave_out_extra_fields(fields: dict[str, Any], form: AnswerForm, readings: 
     if own is None:
         return
     known = [*_ALL_FIELDS, *form.bindings, *form.expressions]
+    if len(fields) > len(known) + _MOST_EXTRA_FIELDS:
+        raise NotOneMeaningError
     for name, value in [*fields.items()]:
         if name in (*SHARED_FIELDS, *own) or value is None:
             continue
@@ -264,7 +269,13 @@ def _loosely(value: Any, annotation: object, readings: list[Reading]) -> Any:
     if type(value) not in (str, list, dict):
         return value
     loose = loose_value(annotation)
-    return value if loose is None else loose.read(value, readings)
+    how: list[Reading] = []
+    try:
+        read = value if loose is None else loose.read(value, how)
+    except NotOneMeaningError:
+        return value
+    readings += how
+    return read
 
 
 def read_variables(
@@ -378,7 +389,9 @@ def _leave_out_extra_arguments(
     if not all(isinstance(arguments[name], str) for name in extra):
         return
     names = [*known, "code", "path", "target", "name", "text"]
-    if not extra or any(_may_be_part(name, arguments[name], names) for name in extra):
+    if not extra or len(extra) > _MOST_EXTRA_FIELDS:
+        return
+    if any(_may_be_part(name, arguments[name], names) for name in extra):
         return
     for name in extra:
         del arguments[name]
@@ -456,11 +469,11 @@ def _without_indentation(code: str) -> str:
     dedented = textwrap.dedent(code.strip("\r\n").rstrip())
     try:
         nested = ast.parse(f"if True:\n{code.strip(chr(10))}\n").body[0]
-        plain = ast.parse(dedented)
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        body = nested.body if isinstance(nested, ast.If) else []
+        is_same = [*map(ast.dump, body)] == [*map(ast.dump, ast.parse(dedented).body)]
+    except (SyntaxError, ValueError, MemoryError, RecursionError):  # `ast.dump` is recursive as well
         return code
-    body = nested.body if isinstance(nested, ast.If) else []
-    return dedented if [*map(ast.dump, body)] == [*map(ast.dump, plain.body)] else code
+    return dedented if is_same else code
 
 
 _NAMESPACES = frozenset(

@@ -232,15 +232,21 @@ def terse_schema(schema: _Schema) -> dict[str, Any]:
         schema: A compact JSON Schema, whole; it stays as it is.
     """
     definitions: _Schema = schema.get("$defs", {})
-    references = Counter(each["$ref"] for each in inner_schemas(schema) if "$ref" in each)
+    referring = [each for each in inner_schemas(schema) if "$ref" in each]
+    references = Counter(each["$ref"] for each in referring)
+    inlined = {each["$ref"] for each in referring if each.keys() <= {"$ref", "description"}}
     once = {
-        f"#/$defs/{name}": each for name, each in definitions.items() if references[f"#/$defs/{name}"] == 1
+        place: each
+        for name, each in definitions.items()
+        if references[place := f"#/$defs/{name}"] == 1 and place in inlined
     }
 
     def terse(inner: _Schema) -> _Schema:
-        if len(inner) == 1 and inner.get("$ref") in once:
-            return terse(once[inner["$ref"]])
-        return _with_joined_types(with_parts(inner, terse))
+        target = once.get(inner.get("$ref", ""))
+        if target is None:
+            return _with_joined_types(with_parts(inner, terse))
+        said = [each["description"] for each in (target, inner) if "description" in each]
+        return {**terse(target)} | ({"description": "; ".join(said)} if said else {})
 
     kept = {name: each for name, each in definitions.items() if f"#/$defs/{name}" not in once}
     rest = {name: each for name, each in schema.items() if name != "$defs"} | (

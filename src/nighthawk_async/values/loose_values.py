@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from ..types.json import is_json_list, is_json_object
 from ..types.outcomes import Reading
+from ..wire.json_text import MAX_DEPTH
 from ..wire.loose_json import NotOneMeaningError, read_value
 from .schemas import CoreSchema, adapted_core_schema
 
@@ -83,22 +84,28 @@ class LooseValue:
         has_text_forms = self._is_list or self._is_object or self._texts
         return not (has_text_forms or any(self._items) or self._fields or self._values or self._tag)
 
-    def read(self, value: Any, readings: list[Reading]) -> Any:
+    def read(self, value: Any, readings: list[Reading], depth: int = 0) -> Any:
         """The value in the form that its type has in JSON; the value itself where it has no other meaning.
 
         Args:
             value: A decoded JSON value.
             readings: How it was read is appended.
+            depth: How deeply it is nested in others.
+
+        Raises:
+            NotOneMeaningError: It is nested too deeply, with what its texts hold.
         """
+        if depth > MAX_DEPTH:  # texts inside of texts may hold more than any decoded value
+            raise NotOneMeaningError
         if type(value) is str:
-            return self._read_text(value, readings)
+            return self._read_text(value, readings, depth)
         if is_json_list(value):
-            return self._read_items(value, readings)
+            return self._read_items(value, readings, depth + 1)
         if is_json_object(value):
-            return self._read_fields(value, readings)
+            return self._read_fields(value, readings, depth + 1)
         return value
 
-    def _read_text(self, text: str, readings: list[Reading]) -> Any:
+    def _read_text(self, text: str, readings: list[Reading], depth: int) -> Any:
         if text in self._texts.get(None, ()):  # as it should be
             return text
         meant = self._texts.get(_plain(text), ())
@@ -114,35 +121,40 @@ class LooseValue:
             return text
         if (self._is_list and is_json_list(value)) or (self._is_object and is_json_object(value)):
             readings += how
-            return self.read(value, readings)
+            return self.read(value, readings, depth)
         return text
 
-    def _read_items(self, items: list[Any], readings: list[Reading]) -> list[Any]:
+    def _read_items(self, items: list[Any], readings: list[Reading], depth: int) -> list[Any]:
         first = [self._family.inside(schema) for schema in self._items.first]
         rest = None if self._items.rest is None else self._family.inside(self._items.rest)
         if rest is None and not any(first):
             return items
         inner = [*first, *([rest] * (len(items) - len(first)))]
         changed = [
-            item if loose is None else loose.read(item, readings)
+            item if loose is None else loose.read(item, readings, depth)
             for item, loose in zip(items, inner, strict=False)
         ]
         is_changed = len(changed) == len(items) and any(map(operator.is_not, changed, items))
         return changed if is_changed else items
 
-    def _read_fields(self, fields: dict[str, Any], readings: list[Reading]) -> dict[str, Any]:
+    def _read_fields(self, fields: dict[str, Any], readings: list[Reading], depth: int) -> dict[str, Any]:
         if self._tag is not None:
-            return self._read_tagged(fields, *self._tag, readings)
+            return self._read_tagged(fields, *self._tag, readings, depth)
         changed: dict[str, Any] = {}
         for name, value in fields.items():
             schema = self._fields.get(name, self._values)
             loose = None if schema is None else self._family.inside(schema)
-            if loose is not None and (read := loose.read(value, readings)) is not value:
+            if loose is not None and (read := loose.read(value, readings, depth)) is not value:
                 changed[name] = read
         return fields | changed if changed else fields
 
     def _read_tagged(
-        self, fields: dict[str, Any], name: str, choices: Mapping[Any, _Schema], readings: list[Reading]
+        self,
+        fields: dict[str, Any],
+        name: str,
+        choices: Mapping[Any, _Schema],
+        readings: list[Reading],
+        depth: int,
     ) -> dict[str, Any]:
         tag = fields.get(name)
         if isinstance(tag, str) and tag not in choices:
@@ -153,7 +165,7 @@ class LooseValue:
             tag, fields = meant[0], fields | {name: meant[0]}
         chosen = choices.get(tag) if isinstance(tag, Hashable) else None
         loose = None if chosen is None else self._family.inside(chosen)
-        return fields if loose is None else loose.read(fields, readings)
+        return fields if loose is None else loose.read(fields, readings, depth)
 
 
 class _Family:
@@ -340,6 +352,9 @@ def _texts_of(alternatives: list[_Schema]) -> _Texts:
             known = meanings.setdefault(_plain(text), [])
             if not any(type(member.data) is type(other) and member.data == other for other in known):
                 known.append(member.data)
+    if {"type": "none"} in alternatives:  # which these words may mean as well
+        for text in meanings.keys() & {"none", "null"}:
+            meanings[text].append(None)
     accepted = tuple(text for member in members for text in member.accepted)
     return {text: tuple(each) for text, each in meanings.items()} | ({None: accepted} if accepted else {})
 

@@ -159,7 +159,7 @@ def has_duplicates(text: str) -> bool:
 
 def _fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
-    if len(fields) < len(pairs) and any(json.dumps(each) != json.dumps(fields[name]) for name, each in pairs):
+    if len(fields) < len(pairs) and any(each != fields[name] for name, each in pairs):
         raise _TwiceError
     return fields
 

@@ -1,6 +1,7 @@
 """Requests in few words: the tools on offer, one schema for each type, and expressions of variables."""
 
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 import jsonschema
@@ -22,6 +23,19 @@ class Label(BaseModel):
     name: str = Field(description="in small letters")
     weight: int = 1
     note: str | None = None
+
+
+class Color(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Tag(BaseModel):
+    """A tag."""
+
+    text: str
+    color: Color = Color.RED
+    inner: "list[Tag]" = []
 
 
 @dataclass
@@ -237,3 +251,28 @@ async def test_hostile_values_do_not_break_out_of_their_line() -> None:
     (request,) = await requests_of(lambda: read(hostile), RETURN)
     (text,) = request.messages[0].content  # pyright: ignore[reportAttributeAccessIssue]
     assert [line for line in text.splitlines() if line.isupper()] == ["LOCALS"]
+
+
+async def test_a_type_with_a_default_that_occurs_once_is_in_the_schema_of_the_outcome() -> None:
+    @nh.natural_function
+    async def tag() -> Tag:
+        made: Tag
+        """natural
+        Set <:made>.
+        """
+        return made
+
+    passed = tool_call("nh_outcome", kind="pass", bindings={"made": {"text": "a"}})
+    model = ScriptedModel([model_response(passed)])
+    async with nh.run(nh.AgentStepExecutor.from_model(model=model)):
+        assert await tag() == Tag(text="a")
+
+    (outcome,) = [each for each in model.requests[0].tools if each.name == "nh_outcome"]
+    assert list(outcome.parameters["$defs"]) == ["Tag"]
+    assert outcome.parameters["$defs"]["Tag"]["properties"]["color"] == {
+        "enum": ["red", "blue"],
+        "type": "string",
+        "description": 'default "red"',
+    }
+    made = {"text": "a", "inner": [{"text": "b", "color": "blue"}]}
+    jsonschema.validate({"kind": "pass", "bindings": {"made": made}}, outcome.parameters)

@@ -219,6 +219,30 @@ async def test_a_literal_that_differs_from_others_by_its_case_alone_is_not_guess
     assert asked.requests == 2
 
 
+@nh.natural_function
+async def find(text: str) -> Literal["none", "some"] | None:
+    """natural
+    ---
+    deny: [pass]
+    ---
+    Return how much <text> has; None if that is not known.
+    """
+    raise AssertionError("the block returns")
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize(
+    ("given", "value", "requests"),
+    [("none", "none", 1), ("Some", "some", 1), ("None", "again", 2), ("NULL", "again", 2)],
+)
+async def test_a_literal_that_may_also_be_none_is_not_guessed(
+    given: str, value: str, requests: int, transport: str
+) -> None:
+    text = json.dumps({"kind": "return", "return_value": given})
+    asked = await ask(response(transport, text), transport=transport, call=find)
+    assert (asked.value, asked.requests) == (value, requests)
+
+
 @pytest.mark.parametrize("transport", TRANSPORTS)
 async def test_an_answer_without_a_kind_returns_what_it_gives(transport: str) -> None:
     asked = await ask(response(transport, '{"return_value": "NO"}'), transport=transport, call=judge)

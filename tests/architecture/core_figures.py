@@ -54,28 +54,31 @@ ROOTS = ("functions", "runs", "executors.agent", "models.http_model")
 BOUNDS: Mapping[str, int] = {
     "methods of a policy": 8,
     "context variables": 10,  # each with its reason beside it
-    "features": 18,  # values that rooms above the kernel have it carry in one of these variables
-    "imports inside functions": 108,
-    "partial(": 72,  # what is called again with more arguments, functions of users, what is pickled
+    "features": 19,  # values that the kernel carries in one of these variables, such as the cell of running code
+    "imports inside functions": 106,
+    "partial(": 73,  # what is called again with more arguments, functions of users, what is pickled
     "cast(": 520,
     "partials of methods of policies": 0,
-    # Wanted: 110 and 19,000. Kernel, prompts, agent, models and values alone are 17,000 lines. The syntax of
-    # blocks, tasks, mailboxes, protocols and the tables of models are 4,900 more.
-    "modules in eager reach": 137,
-    "lines of code in eager reach": 25_231,
+    # Wanted: 110 and 19,000. Kernel, prompts, agent, models and values alone are 19,500 lines. The syntax of
+    # blocks, tasks, mailboxes, protocols and the tables of models are 4,900 more. Reading answers, cells, and
+    # what is shown of values and objects (`agent.readings`, `kernel.cells`, `prompt.identities`) came last.
+    "modules in eager reach": 146,
+    "lines of code in eager reach": 27_835,
     # Wanted: 140 and 22,000. Lazy imports and names in annotations count here: 42 modules of policies and 13
     # of coding agents are reached in no other way.
-    "modules in reach": 266,
-    "lines of code in reach": 45_457,
-    # Wanted: 38 and 170. The 54 files have 13,600 lines of code: 38 files would have 358 on average, whatever
-    # room they are of. Of the 255 changes, 199 are between two files that are longer than 450 lines together.
-    "files of a scripted step": 54,
-    "changes of file of a scripted step": 258,
+    "modules in reach": 280,
+    "lines of code in reach": 49_138,
+    # Wanted: 38 and 170. The 58 files have 15,000 lines of code: 38 files would have 390 on average, whatever
+    # room they are of. Four of five changes are between two files that are longer than 450 lines together.
+    # Some 40 were added by what made requests half as long: which tools a block needs, what a schema says
+    # already, which objects are shown already.
+    "files of a scripted step": 58,
+    "changes of file of a scripted step": 302,
     # Wanted: 56 and 330. The 21 files beside those of a scripted step have 3,900 lines. 34 changes are
     # between the decoder and the scanner of JSON, 19 between the response and the model loop: one event at a
     # time.
-    "files of a step over HTTP": 75,
-    "changes of file of a step over HTTP": 460,  # they vary by 20 from run to run
+    "files of a step over HTTP": 79,
+    "changes of file of a step over HTTP": 500,  # they vary by 20 from run to run
 }
 """The highest figures allowed."""
 

@@ -10,8 +10,9 @@ from ..types.model import ModelRequest
 
 if TYPE_CHECKING:  # programs whose executor is their own need no agent
     from ..prompt.tokens import TokenCounter
+    from .provided_tools import ProvidedTool
     from .task import AgentTask, Conversation
-    from .toolbox import ProvidedTool, ResultRoom
+    from .toolbox import ResultRoom
 
 
 class Offering(Policy):

@@ -14,6 +14,7 @@ from ..errors import ConfigurationError, ExecutionError
 from ..kernel.context import StepContext
 from ..kernel.declared_types import resolve_annotation
 from ..kernel.tools import FIND_TOOL_NAME, PROVIDED_TOOL_NAMES, SKILL_TOOL_NAME
+from ..prompt.plain_text import class_of
 from ..prompt.scalars import PLAIN_TYPES, find_scalar_text
 from ..prompt.sections import (
     RenderedSection,
@@ -509,11 +510,11 @@ def with_suffix(content: tuple[UserContent, ...], fragments: Sequence[str]) -> t
     return (*content[:-1], last + suffix) if isinstance(last, str) else (*content, suffix)
 
 
-def _is_constant(value: object) -> bool:
+def _is_constant(value: Any) -> bool:
     """Whether nothing in a value can be changed in place."""
-    kind, items = type(value), cast("Any", value)
-    if kind in (tuple, frozenset):
-        return all(_is_constant(each) for each in items)
+    kind = class_of(value)
+    if kind is tuple or kind is frozenset:
+        return all(_is_constant(each) for each in value)
     return id(kind) in PLAIN_TYPES or find_scalar_text(kind) is not None
 
 

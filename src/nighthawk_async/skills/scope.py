@@ -14,7 +14,8 @@ import anyio.to_thread
 import msgspec
 
 from ..agent.policies import Offering
-from ..agent.toolbox import ProvidedTool, ResultRoom, decode_arguments, make_provided_tool
+from ..agent.provided_tools import ProvidedTool, decode_arguments, make_provided_tool
+from ..agent.toolbox import ResultRoom
 from ..configuration import StepContextLimits
 from ..errors import ConfigurationError, NaturalParseError, NighthawkError, ToolBoundaryError
 from ..executions import Execution

@@ -6,8 +6,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from nighthawk_async.agent.answer_form import AnswerForm, flat_schema, tool_schema
+from nighthawk_async.agent.provided_tools import PROVIDED_TOOLS
 from nighthawk_async.agent.schemas import terse_schema
-from nighthawk_async.agent.toolbox import PROVIDED_TOOLS
 from nighthawk_async.wire.openai_schemas import is_strict_schema
 
 TEXT, NUMBER, NULL = {"type": "string"}, {"type": "number"}, {"type": "null"}

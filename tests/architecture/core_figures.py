@@ -54,7 +54,7 @@ ROOTS = ("functions", "runs", "executors.agent", "models.http_model")
 BOUNDS: Mapping[str, int] = {
     "methods of a policy": 8,
     "context variables": 10,  # each with its reason beside it
-    "features": 19,  # values that the kernel carries in one of these variables, such as the cell of running code
+    "features": 19,  # values that the kernel carries in one of these variables, such as the running cell
     "imports inside functions": 106,
     "partial(": 73,  # what is called again with more arguments, functions of users, what is pickled
     "cast(": 520,
@@ -63,17 +63,17 @@ BOUNDS: Mapping[str, int] = {
     # blocks, tasks, mailboxes, protocols and the tables of models are 4,900 more. Reading answers, cells, and
     # what is shown of values and objects (`agent.readings`, `kernel.cells`, `prompt.identities`) came last.
     "modules in eager reach": 146,
-    "lines of code in eager reach": 27_835,
+    "lines of code in eager reach": 27_837,
     # Wanted: 140 and 22,000. Lazy imports and names in annotations count here: 42 modules of policies and 13
     # of coding agents are reached in no other way.
     "modules in reach": 280,
-    "lines of code in reach": 49_138,
+    "lines of code in reach": 49_140,
     # Wanted: 38 and 170. The 58 files have 15,000 lines of code: 38 files would have 390 on average, whatever
     # room they are of. Four of five changes are between two files that are longer than 450 lines together.
     # Some 40 were added by what made requests half as long: which tools a block needs, what a schema says
     # already, which objects are shown already.
     "files of a scripted step": 58,
-    "changes of file of a scripted step": 302,
+    "changes of file of a scripted step": 306,
     # Wanted: 56 and 330. The 21 files beside those of a scripted step have 3,900 lines. 34 changes are
     # between the decoder and the scanner of JSON, 19 between the response and the model loop: one event at a
     # time.

@@ -81,6 +81,35 @@ def parse_target_path(text: str) -> AssignmentTarget:
     return AssignmentTarget(root=root, fields=tuple(fields))
 
 
+MISSING = object()
+"""Stands for the value of a name that has none."""
+
+
+class undoing:  # noqa: N801  (a context manager that reads as a function at its call)
+    """Give names their values back if the block raises, or when called. Each assignment enters it twice."""
+
+    __slots__ = ("_before", "_names")
+
+    def __init__(self, names: dict[str, object], before: Mapping[str, object]) -> None:
+        self._names = names
+        self._before = before
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
+        if exc is not None:
+            self()
+
+    def __call__(self) -> None:
+        """Give them back."""
+        for name, value in self._before.items():
+            if value is MISSING:
+                self._names.pop(name, None)
+            else:
+                self._names[name] = value
+
+
 def assign(
     context: StepContext,
     target: AssignmentTarget,

@@ -32,7 +32,7 @@ from ..threads import call_in_thread
 from ..types.unset import UNSET
 from ..values.error_text import describe_error
 from ..values.validation import NEW, Declared
-from .assignment import AssignmentTarget, assign, with_checked_calls
+from .assignment import MISSING, AssignmentTarget, assign, undoing, with_checked_calls
 from .cells import (
     Cell,
     PausedCode,
@@ -259,7 +259,6 @@ class CallGuard(Protocol):
 
 _QUOTED_NAMES = 20
 _QUOTED_ERROR_CHARACTERS = 1_000
-_MISSING = object()
 _CONTAINERS = frozenset({list, tuple, dict, set})
 _BINDING = ":="
 """The operator in expressions that bind names."""
@@ -410,8 +409,8 @@ class Assign(Struct, frozen=True, kw_only=True):
             return self._assign(state, self.data)
         names = state.context.step_locals
         declared = declared_type(self.expression, state.context)
-        before = {name: names.get(name, _MISSING) for name in self._bound_names()}
-        undo = _undoing(names, before)
+        before = {name: names.get(name, MISSING) for name in self._bound_names()}
+        undo = undoing(names, before)
         with undo:
             value = Evaluate(expression=self.expression).evaluate(state, describe_error)
 
@@ -689,44 +688,20 @@ def _claims_of(code: types.CodeType, context: StepContext) -> frozenset[str]:
         for name in mentioned_names(code)
         if not callable(value := _value_of(name, context))
         and not issubclass(type(value), types.ModuleType)
-        and value is not _MISSING
+        and value is not MISSING
     )
 
 
 def _value_of(name: str, context: StepContext) -> object:
-    return context.step_locals.get(name, context.step_globals.get(name, _MISSING))
+    return context.step_locals.get(name, context.step_globals.get(name, MISSING))
 
 
 def _changed_names(before: Mapping[str, object], after: Mapping[str, object]) -> list[str]:
     return sorted(
         name
         for name, value in after.items()
-        if before.get(name, _MISSING) is not value and not name.startswith("__")
+        if before.get(name, MISSING) is not value and not name.startswith("__")
     )
-
-
-class _undoing:  # noqa: N801  (a context manager that reads as a function at its call)
-    """Give names their values back if the block raises, or when called. Each assignment enters it twice."""
-
-    __slots__ = ("_before", "_names")
-
-    def __init__(self, names: dict[str, object], before: Mapping[str, object]) -> None:
-        self._names = names
-        self._before = before
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
-        if exc is not None:
-            self()
-
-    def __call__(self) -> None:
-        for name, value in self._before.items():
-            if value is _MISSING:
-                self._names.pop(name, None)
-            else:
-                self._names[name] = value
 
 
 def _describe_partly_done(text: str, before: Mapping[str, object], state: StepState) -> str:

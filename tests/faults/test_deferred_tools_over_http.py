@@ -119,10 +119,10 @@ async def test_each_request_begins_as_the_one_before(provider: str) -> None:
         assert later[1].startswith(earlier[1])
         assert later[2].startswith(earlier[2])
     names = [names_in(tools) for _, tools, _ in sent]
-    assert names[0] == ["nh_eval", "nh_assign", "nh_exec", "nh_find_tools", "nh_outcome"]
-    assert names[1][5] == "create_card7"
-    assert len(names[1]) == 15
-    assert names[2][:15] == names[1]
-    assert names[2][15] == "delete_user3"
+    assert names[0] == ["nh_find_tools", "nh_outcome"]
+    assert names[1][2] == "create_card7"
+    assert len(names[1]) == 12
+    assert names[2][:12] == names[1]
+    assert names[2][12] == "delete_user3"
     assert names[3] == names[2]
     assert "done" in str(json.loads(sent[-1][2] + b"]")[-1])

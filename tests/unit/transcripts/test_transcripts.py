@@ -64,8 +64,8 @@ async def test_a_finished_step_has_its_whole_conversation() -> None:
     assert transcript.usage.requests == 2
     assert transcript.model == "scripted:model"
     assert transcript.step_id.startswith(f"{triage.__module__}:")
-    assert "nh_outcome" in transcript.system_prompt
-    assert transcript.tools == ("nh_eval", "nh_assign", "nh_exec")
+    assert "<:x>" in transcript.system_prompt
+    assert transcript.tools == ()
 
 
 async def test_it_is_that_of_the_last_block_that_was_executed() -> None:

@@ -285,7 +285,7 @@ async def test_research(
     def look(request: nh.models.ModelRequest) -> Any:
         if len(request.messages) == 1:
             return model_response(tool_call("nh_eval", expression="workspace.search('RATE')"))
-        assert '"shop.py"' in text_of(request)
+        assert "shop.py:1: RATE" in text_of(request)
         return sets("finding", repr({"answer": "19 percent.", "sources": ["shop.py:1"]}))
 
     await program("research", monkeypatch, ScriptedModel(look)).main(tmp_path, "Which rate?")

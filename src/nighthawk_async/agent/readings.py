@@ -320,7 +320,8 @@ _CODE_OF: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The arguments of the provided tools that are code."""
 
-_ARGUMENTS_OF: Final[Mapping[str, tuple[str, ...]]] = _CODE_OF | {
+_ARGUMENTS_OF: Final[Mapping[str, tuple[str, ...]]] = {
+    **_CODE_OF,
     "nh_assign": ("target_path", "value", "expression"),
     "nh_exec": ("statements", "text"),
 }

@@ -224,12 +224,16 @@ class _Portal:
 
     def start(self, function: Callable[[*Arguments], Awaitable[None]], *args: *Arguments) -> None:
         """Start a task with the current context variables."""
+
+        def start() -> None:
+            self._portal.start_task_soon(function, *args)
+
         try:
             if is_loop_thread():
                 with _helper_thread() as helper:
-                    helper.submit(copy_context().run, self._portal.start_task_soon, function, *args).result()
+                    helper.submit(copy_context().run, start).result()
             else:  # a helper thread would cost more than many steps do
-                self._portal.start_task_soon(function, *args)
+                start()
         except RuntimeError as error:  # the pool and its portal were closed meanwhile
             raise _run_ended() from error
 

@@ -20,7 +20,10 @@ WRONG, RIGHT = "'many'", "7"
 def inner_executor(model: str) -> nh.AgentStepExecutor:
     """The model of the run never succeeds; the spare one does."""
     value = RIGHT if model == "test:spare" else WRONG
-    calls = (tool_call("nh_assign", target_path="result", expression=value), tool_call("nh_outcome", kind="pass"))
+    calls = (
+        tool_call("nh_assign", target_path="result", expression=value),
+        tool_call("nh_outcome", kind="pass"),
+    )
     return nh.AgentStepExecutor.from_model(
         model=ScriptedModel(lambda request: model_response(*calls)),
         configuration=nh.StepExecutorConfiguration(max_turns=1),

@@ -112,6 +112,8 @@ def executor(
         "api_key": "key",
         **options,
     }
+    tools = ("nh_eval", "nh_assign", "nh_exec")  # Codex calls what is on offer alone
+    fields = {"provided_tools": tools, **fields}
     configuration = nh.StepExecutorConfiguration(model=f"codex:{model}", model_settings=settings, **fields)
     return nh.AgentStepExecutor.from_configuration(configuration)
 

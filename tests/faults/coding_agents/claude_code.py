@@ -95,6 +95,10 @@ class Claude:
         self, *, settings: dict[str, Any] | None = None, **more: Any
     ) -> nh.StepExecutorConfiguration:
         """A configuration with it."""
+        more = {
+            "provided_tools": ("nh_eval", "nh_assign", "nh_exec"),
+            **more,
+        }  # it calls what is on offer alone
         return nh.StepExecutorConfiguration(
             model="claude-code-cli:sonnet", model_settings=self.settings(**(settings or {})), **more
         )

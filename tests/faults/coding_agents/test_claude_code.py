@@ -55,7 +55,9 @@ async def test_a_step_costs_one_request_and_leaves_no_process(kind: Kind, tmp_pa
     assert usage.cost > 0
     assert processes() == []
     body = claude.requests[0].body
-    assert [tool["name"] for tool in body["tools"]] == ["mcp__nighthawk__nh_outcome"]
+    assert {tool["name"] for tool in body["tools"]} == {
+        f"mcp__nighthawk__{name}" for name in ("nh_eval", "nh_assign", "nh_exec", "nh_outcome")
+    }
     assert "Set <:result> to the sum of <a> and <b>." in claude.sent(0)
     assert "mcp__nighthawk__nh_outcome" in json.dumps(body["system"])
 

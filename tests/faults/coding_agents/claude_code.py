@@ -95,10 +95,8 @@ class Claude:
         self, *, settings: dict[str, Any] | None = None, **more: Any
     ) -> nh.StepExecutorConfiguration:
         """A configuration with it."""
-        more = {
-            "provided_tools": ("nh_eval", "nh_assign", "nh_exec"),
-            **more,
-        }  # it calls what is on offer alone
+        tools = ("nh_eval", "nh_assign", "nh_exec")  # it calls what is on offer alone
+        more = {"provided_tools": tools, **more}
         return nh.StepExecutorConfiguration(
             model="claude-code-cli:sonnet", model_settings=self.settings(**(settings or {})), **more
         )

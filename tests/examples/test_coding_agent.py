@@ -88,7 +88,7 @@ async def test_claude_code_repairs_a_repository(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    tests = nh_call("nh_eval", expression="run_tests(folder)")
+    tests = nh_call("nh_exec", statements="await run_tests(folder)")
     claude = Claude(
         kind,
         tmp_path,
@@ -96,7 +96,7 @@ async def test_claude_code_repairs_a_repository(
             reply(tests),
             *(reply(call("Bash", command=command, description="x")) for command in COMMANDS),
             reply(tests),
-            reply(nh_call("nh_assign", target_path="summary", expression=SUMMARY), OUTCOME),
+            reply(nh_call("nh_exec", statements=f"summary = {SUMMARY}"), OUTCOME),
         ],
     )
     use(monkeypatch, "claude-code-cli:sonnet", lambda: claude.settings().model_dump(exclude_unset=True))
@@ -108,13 +108,13 @@ async def test_claude_code_repairs_a_repository(
 async def test_codex_repairs_a_repository(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    tests = codex.call("nh_eval", expression="run_tests(folder)")
+    tests = codex.call("nh_exec", statements="await run_tests(folder)")
     model = codex.Scripted(
         codex.calls(tests),
         *(codex.calls(codex.call("exec_command", cmd=command)) for command in COMMANDS),
         codex.calls(replace(tests, id="again")),
         codex.calls(
-            codex.call("nh_assign", target_path="summary", expression=SUMMARY),
+            codex.call("nh_exec", statements=f"summary = {SUMMARY}"),
             codex.call("nh_outcome", kind="pass"),
         ),
     )

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Literal, ParamSpec, TypeVar, Unpack, cast
 from .configuration import StepExecutorConfiguration
 from .errors import NighthawkError
 from .executors.choice import ExecutorChoice, chosen_inner_executor
-from .kernel.calls import wrap_calls
 from .kernel.context import ConfigurableStepExecutor, StepExecutor
 from .kernel.environment import Environment, find_environment, get_environment, using_environment
 from .kernel.policy import InnerScope, Policies, Policy, Position, enter_scope, enter_scope_async
@@ -21,6 +20,7 @@ from .kernel.tools import ToolScope, ToolSet, ToolSource
 from .kernel.usage_meter import UsageMeter
 from .lazy_exports import LazyModule
 from .natural.program import is_usable_name
+from .parallel.calling import wrap_calls
 from .policies.arguments import PolicyArguments, with_arguments
 from .tracing import traced
 from .types.json import is_text

@@ -4,7 +4,7 @@ An answer is a flat object with the fields of its kind and no others. Where a pr
 a union at the root it travels as `{"result": …}`; both forms are understood.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeGuard, cast
 
 from msgspec import Struct
@@ -69,20 +69,12 @@ def parse_answer(text: str, form: AnswerForm, *, is_strict: bool = False) -> Ans
         ExecutionError: The text is not JSON, or not an answer to this block; the message names the fault and
             its place.
     """
-    try:
-        answer = _answer(parse_json_object(text), form, ())
-    except ExecutionError:
-        if is_strict:
-            raise
-        readings: list[Reading] = []
-        try:
-            fields = read_answer(text, form, readings)
-        except NotOneMeaningError:
-            fields = None
-        if fields is None:
-            raise
-        return _answer(fields, form, readings)
-    return answer if is_strict or not answer.bindings else _with_read_bindings(answer, form)
+    return _parsed(
+        lambda: parse_json_object(text),
+        lambda readings: read_answer(text, form, readings),
+        form,
+        is_strict=is_strict,
+    )
 
 
 def has_answer(text: str, form: AnswerForm) -> bool:
@@ -110,18 +102,31 @@ def answer_from_mapping(data: Mapping[str, Any], form: AnswerForm, *, is_strict:
     Raises:
         ExecutionError: It is no answer to this block; the message names the fault and its place.
     """
+    return _parsed(
+        lambda: data, lambda readings: read_fields(data, form, readings), form, is_strict=is_strict
+    )
+
+
+def _parsed(
+    strictly: Callable[[], Mapping[str, Any]],
+    loosely: Callable[[list[Reading]], Mapping[str, Any]],
+    form: AnswerForm,
+    *,
+    is_strict: bool,
+) -> Answer:
+    """An answer as it should be; of one that is not, what it can mean if that is one thing."""
     try:
-        answer = _answer(data, form, ())
+        answer = _answer(strictly(), form, ())
     except ExecutionError:
         if is_strict:
             raise
         readings: list[Reading] = []
         try:
-            fields = read_fields(data, form, readings)
+            fields = loosely(readings)
         except NotOneMeaningError:
             fields = None
         if fields is None:
-            raise
+            raise  # the error of the answer, which says what is wrong with it
         return _answer(fields, form, readings)
     return answer if is_strict or not answer.bindings else _with_read_bindings(answer, form)
 

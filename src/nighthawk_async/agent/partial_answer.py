@@ -6,7 +6,6 @@ An answer is the JSON object of an outcome with `bindings` and `return_value`: a
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, Final, cast
 
 from msgspec import Struct
@@ -28,7 +27,7 @@ from ..types.model import (
 )
 from ..types.unset import UNSET
 from ..values.plain_data import validate_data
-from ..values.schemas import CoreSchema, adapted_core_schema
+from ..values.schemas import CoreSchema, adapted_core_schema, made_once
 from .schemas import optional_parts_of
 
 _STRUCTURE = re.compile(r'["{}\[\],:]')
@@ -269,26 +268,14 @@ class GrowingType:
                 yield _UNKNOWN if field is None else field["schema"]
 
 
+@made_once
 def growing_type(annotation: object) -> GrowingType | None:
     """Return the growth rules of a type; None for a type whose values cannot be given as data.
 
     Args:
         annotation: The type.
     """
-    try:
-        return _cached(annotation)
-    except TypeError:  # not hashable: Annotated[int, {}]
-        return _made(annotation)
-
-
-def _made(annotation: object) -> GrowingType | None:
-    try:
-        return GrowingType(adapted_core_schema(annotation))
-    except Exception:  # code of the user's types may raise anything
-        return None
-
-
-_cached = lru_cache(maxsize=1024)(_made)
+    return GrowingType(adapted_core_schema(annotation))
 
 
 def _choices(choices: Any) -> Iterator[_Schema]:

@@ -1,4 +1,4 @@
-"""What policies may do for the agents of steps, beside the methods of `Policy`."""
+"""Ports of policies for the agents of steps, beside the methods of `Policy`."""
 
 from typing import TYPE_CHECKING
 

@@ -510,12 +510,20 @@ def with_suffix(content: tuple[UserContent, ...], fragments: Sequence[str]) -> t
     return (*content[:-1], last + suffix) if isinstance(last, str) else (*content, suffix)
 
 
-def _is_constant(value: Any) -> bool:
+def _is_constant(value: object) -> bool:
     """Whether nothing in a value can be changed in place."""
-    kind = class_of(value)
-    if kind is tuple or kind is frozenset:
-        return all(_is_constant(each) for each in value)
-    return id(kind) in PLAIN_TYPES or find_scalar_text(kind) is not None
+    left, seen = [value], set[int]()
+    while left:
+        each: Any = left.pop()
+        kind = class_of(each)
+        if kind is tuple or kind is frozenset:
+            # Tuples may share parts at any depth (`test_concise_requests.test_deep_and_shared_tuples`).
+            if id(each) not in seen:
+                seen.add(id(each))
+                left += each
+        elif id(kind) not in PLAIN_TYPES and find_scalar_text(kind) is None:
+            return False
+    return True
 
 
 def _is_to_be_filled(value: object) -> bool:

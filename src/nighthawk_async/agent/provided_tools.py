@@ -18,7 +18,7 @@ from ..kernel.tools import FIND_TOOL_NAME, PROGRESS_TOOL_NAME
 from ..lazy_exports import LazyModule
 from ..prompt.scalars import PLAIN_TYPES
 from ..secret_names import HIDDEN
-from ..types.messages import ToolDefinition
+from ..types.messages import ToolCall, ToolDefinition
 from ..types.unset import UNSET
 from ..values.validation import type_name
 from ..wire.json_text import NOT_JSON, check_depth, describe_not_json
@@ -93,6 +93,18 @@ def decode_arguments(arguments: str, arguments_type: type[Arguments]) -> Argumen
         ) from error
 
 
+def is_plain_assignment(call: ToolCall, context: StepContext) -> bool:
+    """Whether a call sets a variable of a plain type, so that it needs no reading, as in most steps."""
+    if call.name != ASSIGN:
+        return False
+    try:
+        arguments = msgspec.json.decode(call.arguments, type=_AssignArguments)
+    except NOT_JSON:
+        return False
+    is_plain = id(context.binding_types.get(arguments.target_path)) in PLAIN_TYPES
+    return is_plain and (arguments.expression or "")[:1] not in ("`", " ", "\t", "\n")
+
+
 def _post_eval(actor: StepActor, arguments: str) -> Pending[object]:
     return actor.post_evaluate(decode_arguments(arguments, _EvalArguments).expression)
 
@@ -158,7 +170,7 @@ def describe_reply(
 def _describe_cell(
     command: Execute, left: ChangedNames, context: StepContext, hides: Callable[[str, object], bool]
 ) -> object:
-    """What a cell leaves: its value alone if there is nothing else, and the names that it changed if not."""
+    """The reply to a cell: its value alone, or the names that it changed, with what it printed."""
     note = _note_of_lost(left.lost, context)
     if note:
         note = {"changed": list(left), **note}

@@ -18,7 +18,7 @@ The schemas here are those of `values.plain_data.data_schemas`, with their defau
 
 import json
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import permutations, product
 from typing import Any, Final, NamedTuple, TypeGuard, cast
@@ -35,6 +35,7 @@ from ..ports import HasSettings, Model
 from ..types.messages import ToolDefinition
 from ..types.unset import UNSET
 from ..values.plain_data import data_schemas
+from ..values.schemas import made_once
 from ..wire.schema_rules import SchemaLocation, load_schema_rules
 
 _Schema = Mapping[str, Any]
@@ -485,30 +486,18 @@ class OptionalParts(Struct, frozen=True, eq=False):
         return _Reader(self.definitions).read(value, self.schema).value
 
 
+@made_once
 def optional_parts_of(annotation: object) -> OptionalParts | None:
     """The parts of a type's values that may be left out; None if there are none, or it has no JSON Schema.
 
     Args:
         annotation: The type.
     """
-    try:
-        return _cached(cast("Hashable", annotation))
-    except TypeError:  # not hashable: Annotated[int, {}]
-        return _made(annotation)
-
-
-def _made(annotation: object) -> OptionalParts | None:
-    try:
-        made = data_schemas((annotation,))
-    except Exception:  # code of the user's types may raise anything
-        return None
+    made = data_schemas((annotation,))
     schemas = (*made.schemas, *made.definitions.values())
     if not any(True for each in schemas for _ in _optional_parts(each)):
         return None
     return OptionalParts(made.schemas[0], made.definitions)
-
-
-_cached: Callable[[Hashable], OptionalParts | None] = lru_cache(maxsize=1024)(_made)
 
 
 def _optional_parts(schema: _Schema) -> Iterator[_Schema]:

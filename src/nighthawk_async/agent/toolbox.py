@@ -40,7 +40,14 @@ from ..tracing import Span
 from ..types.messages import ToolCall, ToolDefinition, ToolResult, UserContent
 from ..types.outcomes import Reading
 from .outcome_codec import BindingExpression
-from .provided_tools import ASSIGN, PROVIDED_TOOLS, ProvidedTool, describe_reply, find_tool
+from .provided_tools import (
+    ASSIGN,
+    PROVIDED_TOOLS,
+    ProvidedTool,
+    describe_reply,
+    find_tool,
+    is_plain_assignment,
+)
 from .readings import read_call
 from .refusals import GuardedCalls, Refusals, count_correction, count_readings, find_host_error
 from .task import Conversation
@@ -114,6 +121,7 @@ class Toolbox:
         deferred: The names of those functions that the model's provider finds for it.
         finder: Finds deferred tools; None for none.
         offered: The tools that policies offer.
+        is_strict: Whether calls with faults are refused; see `readings`.
         agent: The span of the agent; None without tracing.
     """
 
@@ -134,6 +142,7 @@ class Toolbox:
         refusals: Refusals,
         finder: ToolFinder | None = None,
         offered: Iterable[ProvidedTool] = (),
+        is_strict: bool = False,
         agent: Span | None = None,
     ) -> None:
         self._actor = actor
@@ -152,6 +161,7 @@ class Toolbox:
         self._max_argument_bytes = max_argument_bytes
         self._guarded = guarded
         self._refusals = refusals
+        self._is_strict = is_strict
         self._agent = agent
         self._journal = environment.journal
         self._policies = environment.policies
@@ -194,14 +204,14 @@ class Toolbox:
         self._functions = {**self._functions, **found}
         return (*handed_over, *(function.definition for function in found.values()))
 
-    def begin(self, call: ToolCall, readings: Sequence[Reading] = ()) -> _Begun:
-        """Begin a call; return an awaitable of its result.
+    def begin(self, call: ToolCall) -> _Begun:
+        """Begin a call, or the one that was meant by it; return an awaitable of its result.
 
         Calls reach the step's state in the order in which they were begun, whatever the order of awaiting.
+        The result has the name of the call as the model wrote it.
 
         Args:
             call: The call.
-            readings: The forms in which it was read; empty for a call as it should be.
 
         Raises (on awaiting):
             ExecutionError: A synchronous natural function met an awaitable, or the step has ended.
@@ -210,15 +220,23 @@ class Toolbox:
             HookError: A hook or oversight failed, or rewrites to data that JSON cannot hold.
             BudgetExceededError: A budget of the step has no room for the call, or for work that it started.
         """
+        if self._is_strict or is_plain_assignment(call, self._actor.context):
+            return self._begin_placed(call, ())
+        provided = (*self._carried_out, *self._withheld, *self._provided)
+        read = read_call(call, provided, self._functions, self._actor.context, self._max_argument_bytes)
+        begun = self._begin_placed(read.call, read.readings)
+        if read.call.name == call.name:
+            return begun
+
+        async def named_as_written() -> ToolResult:
+            return dataclass_replace(await begun(), name=call.name)
+
+        return named_as_written
+
+    def _begin_placed(self, call: ToolCall, readings: Sequence[Reading]) -> _Begun:
         if self._journal is not None:
             return in_call_place(partial(self._begin_observed, call, readings))
         return self._begin_observed(call, readings)
-
-    def begin_read(self, call: ToolCall) -> _Begun:
-        """Begin the call that was meant; see `readings` and `begin`."""
-        provided = {**self._carried_out, **self._withheld, **self._provided}
-        read = read_call(call, provided, self._functions, self._actor.context, self._max_argument_bytes)
-        return self.begin(read.call, read.readings)
 
     def _begin_observed(self, call: ToolCall, readings: Sequence[Reading]) -> _Begun:
         parent, agent = find_node_writer(), self._agent

@@ -2,12 +2,10 @@
 
 from collections import ChainMap
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio.to_thread
-import msgspec
 
 from ..agent.answer_form import AnswerForm
 from ..agent.policies import Offering
@@ -28,7 +26,6 @@ from ..lazy_exports import LazyModule
 from ..parallel.decided_limits import run_within
 from ..pickling import checked_picklable
 from ..ports import Model
-from ..prompt.scalars import PLAIN_TYPES
 from ..prompt.tokens import TokenCounter
 from ..threads import thread_limiter
 from ..tracing import Span, traced
@@ -344,13 +341,13 @@ class AgentStepExecutor:
         has_tools = bool(tools) or model is None  # an agent of the user's own may have others
         system_prompt = _system_prompt(prompt, transport, form, offered, has_tools=has_tools)
         has_calls = bool(tools) or transport == "tool"
-        opening, answers = step.opening, configuration.resolved_answers
+        opening = step.opening
         return AgentTask(
             step_id=context.step_id,
             system_prompt=system_prompt,
             user_prompt=prompt.user(form),
             tools=tools,
-            begin_tool_call=partial(_begin_counted, step, toolbox, answers == "strict"),
+            begin_tool_call=partial(_begin_counted, step, toolbox),
             outcome_transport="native" if transport == "native" else "tool",
             allowed_kinds=context.allowed_kinds,
             raise_error_types=form.raise_error_types,
@@ -372,7 +369,7 @@ class AgentStepExecutor:
             past=() if opening is None else opening.messages_for(model, has_tools=has_calls),
             keep_messages=partial(_keep_conversation, step, model_name, system_prompt, toolbox),
             begin_native_call=partial(_begin_native, step, environment, span),
-            answers=answers,
+            answers=configuration.resolved_answers,
         )
 
     def _toolbox(
@@ -404,6 +401,7 @@ class AgentStepExecutor:
             functions=functions,
             withheld=("nh_exec",) if configuration.provided_tools == "auto" else (),
             carried_out=("nh_eval", "nh_assign") if configuration.provided_tools else (),
+            is_strict=configuration.resolved_answers == "strict",
             deferred=offered.deferred if finder is None else {},
             finder=finder,
             offered=filter(None, offered_tools),
@@ -414,15 +412,6 @@ class AgentStepExecutor:
             refusals=refusals,
             agent=span,
         )
-
-
-class _Assignment(msgspec.Struct, forbid_unknown_fields=True):
-    target_path: str
-    value: object = None
-    expression: str = ""
-
-
-_decode_assignment = msgspec.json.Decoder(_Assignment).decode
 
 
 def _system_prompt(
@@ -457,31 +446,15 @@ def _usage_report(environment: Environment, step: Step, span: Span | None) -> Ca
     return report
 
 
-def _begin_counted(
-    step: Step, toolbox: Toolbox, is_strict: bool, call: ToolCall
-) -> Callable[[], Awaitable[ToolResult]]:
+def _begin_counted(step: Step, toolbox: Toolbox, call: ToolCall) -> Callable[[], Awaitable[ToolResult]]:
     """Begin a tool call that counts as in flight until its result is there."""
-    is_plain = is_strict or _is_plain_assignment(call, step.context)
-    result = toolbox.begin(call) if is_plain else toolbox.begin_read(call)
+    result = toolbox.begin(call)
 
     async def finish() -> ToolResult:
         with step.actor.progress.in_flight(call):
-            given = await result()
-        return given if given.name == call.name else replace(given, name=call.name)  # as the model wrote it
+            return await result()
 
     return finish
-
-
-def _is_plain_assignment(call: ToolCall, context: StepContext) -> bool:
-    """Whether a call sets a variable of a plain type, so that it needs no reading, as in most steps."""
-    if call.name != "nh_assign":
-        return False
-    try:
-        arguments = _decode_assignment(call.arguments)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return False
-    is_plain = id(context.binding_types.get(arguments.target_path)) in PLAIN_TYPES
-    return is_plain and arguments.expression[:1] not in ("`", " ", "\t", "\n")
 
 
 def _begin_native(

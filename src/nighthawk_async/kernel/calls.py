@@ -24,17 +24,15 @@ Debugging is the level `DEBUG` of the logger `nighthawk` (`NIGHTHAWK_LOG=debug`)
 Python.
 """
 
-import inspect
 import logging
 import re
 import sys
 import types
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import Token
-from functools import wraps
-from types import CoroutineType, FunctionType, TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from types import FunctionType, TracebackType
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from ..journal_ports import RunJournal, StepInputs
 from ..lazy_exports import LazyModule
@@ -42,7 +40,6 @@ from ..natural.blocks import NaturalBlock, RenderedText
 from ..natural.program import root_name
 from ..natural.transform import parameter_names
 from ..observation import NodeWriter, find_node_writer, observed, using_node_writer
-from ..parallel import is_async_callable
 from ..parallel.decided_limits import note_end
 from ..parallel.outcomes import state_after
 from ..parallel.task_current import find_positions, using_positions
@@ -54,7 +51,6 @@ from ..types.unset import UNSET, unset
 from ..values.snapshots import held_attributes
 from ..values.validation import Declared, Origin
 from .assignment import ArgumentCheck
-from .commands import is_awaitable
 from .context import StepContext
 from .declared_types import ReturnCheck, promised_type, static_attribute
 from .environment import ENVIRONMENT, Environment, find_journal
@@ -424,60 +420,6 @@ def _folded(traceback: TracebackType | None) -> TracebackType | None:
 def _root_module(entry: TracebackType) -> str:
     """Return the package that the code of a frame belongs to; empty for code that a model wrote."""
     return str(entry.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
-
-
-class EachCall(AbstractContextManager[Any], AbstractAsyncContextManager[Any], Protocol):
-    """A context manager for `with` and for `async with`."""
-
-
-def wrap_calls(function: Any, fresh: Callable[[], EachCall], *, subject: str) -> Any:
-    """Wrap a function so that each call runs inside a context manager of its own.
-
-    Args:
-        function: The function, async or not; a static or class method stays one.
-        fresh: Makes the context manager of a call.
-        subject: The name of the context manager in errors, such as `A budget`.
-
-    Raises:
-        TypeError: It cannot be called, or it is a generator, whose caller runs between its values.
-    """
-    if isinstance(function, staticmethod | classmethod):
-        method = cast("Any", function)
-        return type(method)(wrap_calls(method.__func__, fresh, subject=subject))
-    if not callable(function):
-        raise TypeError(f"{subject} is for a function, not for {function!r}.")
-    for each in (function, inspect.getattr_static(type(function), "__call__", None)):
-        if inspect.isgeneratorfunction(each) or inspect.isasyncgenfunction(each):
-            raise TypeError(
-                f"{subject} cannot be for the generator {function!r}: use it where that is consumed."
-            )
-    return _wrap_async(function, fresh) if is_async_callable(function) else _wrap(function, fresh, subject)
-
-
-def _wrap_async(function: Callable[..., Any], fresh: Callable[[], EachCall]) -> Callable[..., Any]:
-    @wraps(function)
-    async def call(*args: Any, **kwargs: Any) -> Any:
-        async with fresh():
-            return await function(*args, **kwargs)
-
-    return call
-
-
-def _wrap(function: Callable[..., Any], fresh: Callable[[], EachCall], subject: str) -> Callable[..., Any]:
-    @wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        with fresh():
-            result = function(*args, **kwargs)
-        if is_awaitable(result):  # it would be awaited outside the context manager
-            if isinstance(result, CoroutineType):
-                cast("CoroutineType[Any, Any, Any]", result).close()
-            raise TypeError(
-                f"{function!r} is not `async def` but gave an awaitable: {subject[0].lower()}{subject[1:]} "
-                "cannot hold for it."
-            )
-        return result
-
-    return call
 
 
 _OWNERS = ("self", "cls")

@@ -46,7 +46,7 @@ _current: "Feature[Cell | None]" = Feature(None)
 
 
 class Cell:
-    """What one piece of a step's code leaves besides the names that it binds.
+    """The value and the output of one piece of a step's code, besides the names that it binds.
 
     Attributes:
         value: The value of the last line; UNSET if that is no expression.
@@ -76,7 +76,7 @@ class Cell:
 
     @property
     def printed(self) -> str:
-        """What was printed, with the number of characters left out."""
+        """The printed text, with the number of characters left out."""
         if self._output is None:
             return ""
         note = f"\n… {self._dropped} more characters" if self._dropped else ""

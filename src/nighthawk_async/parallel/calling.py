@@ -3,12 +3,16 @@
 A function counts as async if it is `async def`, however wrapped in `functools.partial`, bound to an object,
 or the `__call__` of one. Every other callable is called in a worker thread, because it may block; if it
 returns an awaitable (a lambda around an `async def` function does), that is awaited on the event loop.
+
+`wrap_calls` puts a context manager around each call of a function.
 """
 
 import inspect
 from collections.abc import Awaitable, Callable
-from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from functools import partial, wraps
+from types import CoroutineType
+from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 from anyio import CapacityLimiter
 
@@ -84,3 +88,57 @@ async def call_any(
         return await function(*args)
     value = await call_in_thread(function, *args, limiter=limiter)
     return await value if inspect.isawaitable(value) else value
+
+
+class EachCall(AbstractContextManager[Any], AbstractAsyncContextManager[Any], Protocol):
+    """A context manager for `with` and for `async with`."""
+
+
+def wrap_calls(function: Any, fresh: Callable[[], EachCall], *, subject: str) -> Any:
+    """Wrap a function so that each call runs inside a context manager of its own.
+
+    Args:
+        function: The function, async or not; a static or class method stays one.
+        fresh: Makes the context manager of a call.
+        subject: The name of the context manager in errors, such as `A budget`.
+
+    Raises:
+        TypeError: It cannot be called, or it is a generator, whose caller runs between its values.
+    """
+    if isinstance(function, staticmethod | classmethod):
+        method = cast("Any", function)
+        return type(method)(wrap_calls(method.__func__, fresh, subject=subject))
+    if not callable(function):
+        raise TypeError(f"{subject} is for a function, not for {function!r}.")
+    for each in (function, inspect.getattr_static(type(function), "__call__", None)):
+        if inspect.isgeneratorfunction(each) or inspect.isasyncgenfunction(each):
+            raise TypeError(
+                f"{subject} cannot be for the generator {function!r}: use it where that is consumed."
+            )
+    return _wrap_async(function, fresh) if is_async_callable(function) else _wrap(function, fresh, subject)
+
+
+def _wrap_async(function: Callable[..., Any], fresh: Callable[[], EachCall]) -> Callable[..., Any]:
+    @wraps(function)
+    async def call(*args: Any, **kwargs: Any) -> Any:
+        async with fresh():
+            return await function(*args, **kwargs)
+
+    return call
+
+
+def _wrap(function: Callable[..., Any], fresh: Callable[[], EachCall], subject: str) -> Callable[..., Any]:
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with fresh():
+            result = function(*args, **kwargs)
+        if inspect.isawaitable(result):  # it would be awaited outside the context manager
+            if isinstance(result, CoroutineType):
+                cast("CoroutineType[Any, Any, Any]", result).close()
+            raise TypeError(
+                f"{function!r} is not `async def` but gave an awaitable: {subject[0].lower()}{subject[1:]} "
+                "cannot hold for it."
+            )
+        return result
+
+    return call

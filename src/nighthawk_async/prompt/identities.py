@@ -81,12 +81,14 @@ class ShownObjects:
         """
         return LineObjects(self, line)
 
-    def _find(self, value: object, line: str) -> _Shown | None:
+    def find(self, value: object, line: str) -> _Shown | None:
+        """An object that another line shows; None if none does."""
         shown = self._objects.get(id(value))
         # A line that is written a second time, shorter, shows its objects again.
         return None if shown is None or shown.line == line else shown
 
-    def _label(self, value: object, cls: type) -> str:
+    def label(self, value: object, cls: type) -> str:
+        """The label that an object has; empty for none."""
         label = _find_label(value, cls, show_secrets=self._show_secrets)
         if label:
             owner = self._labels.setdefault((id(cls), label), value)
@@ -94,7 +96,12 @@ class ShownObjects:
                 self._labels[id(cls), label] = _UNNAMED
         return label
 
-    def _is_unique(self, shown: _Shown) -> bool:
+    def add(self, key: int, shown: _Shown) -> None:
+        """Note an object, by its identity, as it is shown first."""
+        self._objects.setdefault(key, shown)
+
+    def is_unique(self, shown: _Shown) -> bool:
+        """Whether no other object of its class has the label of an object."""
         return self._labels.get((id(type(shown.value)), shown.label)) is shown.value
 
 
@@ -117,8 +124,8 @@ class LineObjects:
             cls: Its class.
             path: The place.
         """
-        if id(value) not in self._objects and self._section._find(value, self.line) is None:  # pyright: ignore[reportPrivateUsage]
-            label = self._section._label(value, cls)  # pyright: ignore[reportPrivateUsage]
+        if id(value) not in self._objects and self._section.find(value, self.line) is None:
+            label = self._section.label(value, cls)
             self._objects[id(value)] = _Shown(value, label, path, self.line)
 
     def name_elsewhere(self, value: object, path: Path) -> str | None:
@@ -128,10 +135,10 @@ class LineObjects:
             value: Any value.
             path: The place that is asked for.
         """
-        shown = self._objects.get(id(value)) or self._section._find(value, self.line)  # pyright: ignore[reportPrivateUsage]
+        shown = self._objects.get(id(value)) or self._section.find(value, self.line)
         if shown is None or shown.path is path:
             return None
-        is_labelled = shown.label and self._section._is_unique(shown)  # pyright: ignore[reportPrivateUsage]
+        is_labelled = shown.label and self._section.is_unique(shown)
         return named(type(value), shown.label if is_labelled else path_text(shown.path))
 
     def mark(self) -> int:
@@ -150,7 +157,7 @@ class LineObjects:
     def keep(self) -> None:
         """Note that the line is shown whole."""
         for key, shown in self._objects.items():
-            self._section._objects.setdefault(key, shown)  # pyright: ignore[reportPrivateUsage]
+            self._section.add(key, shown)
 
 
 def named(cls: type, text: str) -> str:

@@ -10,14 +10,13 @@ import json
 import operator
 import re
 from collections.abc import Hashable, Iterator, Mapping
-from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from ..types.json import is_json_list, is_json_object
 from ..types.outcomes import Reading
 from ..wire.json_text import MAX_DEPTH
 from ..wire.loose_json import NotOneMeaningError, read_value
-from .schemas import CoreSchema, adapted_core_schema
+from .schemas import CoreSchema, adapted_core_schema, made_once
 
 _Schema: TypeAlias = dict[str, Any]
 
@@ -235,27 +234,15 @@ class _Family:
         return named
 
 
+@made_once
 def loose_value(annotation: object) -> LooseValue | None:
     """The other forms of the values of a type; None if there are none.
 
     Args:
         annotation: The type.
     """
-    try:
-        return _cached(annotation)
-    except TypeError:  # not hashable: Annotated[int, {}]
-        return _made(annotation)
-
-
-def _made(annotation: object) -> LooseValue | None:
-    try:
-        core_schema = adapted_core_schema(annotation)
-        return _Family(core_schema).inside(core_schema.schema)
-    except Exception:  # code of the user's types may raise anything
-        return None
-
-
-_cached = lru_cache(maxsize=1024)(_made)
+    core_schema = adapted_core_schema(annotation)
+    return _Family(core_schema).inside(core_schema.schema)
 
 
 def _choices(choices: Any) -> Iterator[_Schema]:
@@ -344,7 +331,7 @@ _Texts: TypeAlias = Mapping[str | None, tuple[Any, ...]]
 
 
 def _texts_of(alternatives: list[_Schema]) -> _Texts:
-    """What each text may mean, by its plain form; under None, the texts that are as they should be."""
+    """The texts that each text may mean, by its plain form; under None, those that are as they should be."""
     members: list[_Member] = [each for schema in alternatives for each in schema.get("choices", ())]
     meanings: dict[str | None, list[Any]] = {}
     for member in members:

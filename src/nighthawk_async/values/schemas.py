@@ -35,6 +35,7 @@ from typing import (
     Protocol,
     Self,
     TypeAlias,
+    TypeVar,
     Union,
     cast,
     get_args,
@@ -263,6 +264,34 @@ def adapted_core_schema(annotation: object) -> CoreSchema:
     """
     adaptation = _Adaptation()
     return CoreSchema(adaptation.schema_of(annotation), list(adaptation.definitions.values()))
+
+
+Made = TypeVar("Made")
+
+
+def made_once(make: Callable[[object], Made | None]) -> Callable[[object], Made | None]:
+    """Keep what is made of a type; nothing can be made of a type whose own code raises.
+
+    Args:
+        make: Makes something of a type; None if there is nothing to make.
+    """
+
+    def attempt(annotation: object) -> Made | None:
+        try:
+            return make(annotation)
+        except Exception:  # code of the user's types may raise anything
+            return None
+
+    kept = functools.lru_cache(maxsize=1024)(attempt)
+
+    @functools.wraps(make)
+    def find(annotation: object) -> Made | None:
+        try:
+            return kept(annotation)
+        except TypeError:  # not hashable: Annotated[int, {}]
+            return attempt(annotation)
+
+    return find
 
 
 def _core_schema(annotation: object) -> CoreSchema:

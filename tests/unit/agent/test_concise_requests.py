@@ -276,3 +276,15 @@ async def test_a_type_with_a_default_that_occurs_once_is_in_the_schema_of_the_ou
     }
     made = {"text": "a", "inner": [{"text": "b", "color": "blue"}]}
     jsonschema.validate({"kind": "pass", "bindings": {"made": made}}, outcome.parameters)
+
+
+async def test_deep_and_shared_tuples() -> None:
+    deep: tuple[Any, ...] = ()
+    shared: tuple[Any, ...] = (1,)
+    for _ in range(50_000):
+        deep = (deep,)
+    for _ in range(100):
+        shared = (shared, shared)
+    for value in (deep, shared):
+        (request,) = await requests_of(lambda value=value: change(value), PASS)
+        assert "nh_outcome" in [each.name for each in request.tools]

@@ -8,10 +8,10 @@ from typing import Any, ParamSpec, TypeVar, cast, overload
 
 from ...catalog.request_cost import Prices
 from ...errors import NighthawkError
-from ...kernel.calls import wrap_calls
 from ...kernel.environment import get_environment, using_environment
 from ...kernel.features import Feature
 from ...kernel.policy import InnerScope, Policies
+from ...parallel.calling import wrap_calls
 from ...types.usage import Usage
 from .account import BudgetAccount
 from .lives import counting_time_of_lives

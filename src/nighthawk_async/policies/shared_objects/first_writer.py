@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ...configuration import StepContextLimits
 from ...kernel.commands import Command, Resume
@@ -79,7 +80,7 @@ class _Change(Struct, kw_only=True, eq=False):
 
 
 class FirstWriter:
-    """What one step knows of the objects that it shares.
+    """The knowledge of one step about the objects that it shares.
 
     Args:
         bound: What the step binds.
@@ -245,15 +246,7 @@ def _is_news(news: _News, turn: int) -> bool:
 
 def _now(watched: Watched) -> Watched:
     """The object as it is now."""
-    now = Watched(
-        value=watched.value,
-        root=watched.root,
-        path=watched.path,
-        depth=watched.depth,
-        shapes=watched.shapes,
-        size=watched.size,
-        states=watched.states,
-    )
+    now = replace(watched, rival=None)
     now.rebase()
     return now
 

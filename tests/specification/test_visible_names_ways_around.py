@@ -363,6 +363,7 @@ WAYS = [
 ]
 
 
+@pytest.mark.may_block_event_loop("some ways look through every object of the process")
 @every("code", [*BY_NAME, *BY_ATTRIBUTE, *BY_BUILTIN, *SMUGGLED])
 async def test_every_way_leads_to_a_secret_where_everything_is_visible(code: str) -> None:
     result = await attempt(equipped, code, named=False)

@@ -63,8 +63,8 @@ class _Refusing:
         raise ToolBoundaryError(
             kind="invalid_input",
             message="no code is evaluated in this block: answers are data",
-            guidance="Give values as JSON, and call the tools that are offered. (For the author of the block: "
-            "code='shown' allows expressions.)",
+            guidance="Give values as JSON, and call the tools that are offered."
+            " (For the author of the block: code='shown' allows expressions.)",
         )
 
     def check_target(self, target: AssignmentTarget) -> None:

@@ -102,7 +102,7 @@ _HIDDEN_NOTE = f"{HIDDEN} is a secret value, which code can use by its name."
 
 _HIDDEN_DATA_NOTE = f"{HIDDEN} is a secret value."
 
-_RESULTS = "Results of tools have names: give one in results, or in return_result, where a result itself is the value."
+_RESULTS = "Results of tools have names: a name in results or return_result stands for the result itself."
 
 _TOKENS_OF_LINE = 80
 """The usual upper bound of a prompt line's length, its value not included."""

@@ -489,6 +489,16 @@ class StepActor(Steering):
         """The nodes of the tool calls that have not ended, by identity, if the tree is observed."""
         return {}
 
+    def stop(self, reason: str) -> None:
+        """Ask the step to fail at its next boundary, and its code to end; see `Steering.stop`."""
+        super().stop(reason)
+        self.context.is_ending = True
+
+    def request_cancel(self, reason: str | None) -> None:
+        """Ask the step to end at its next boundary, and its code to end; see `Steering.request_cancel`."""
+        super().request_cancel(reason)
+        self.context.is_ending = True
+
     def in_flight(self) -> AbstractContextManager[None]:
         """Return a context manager during which changes by other steps to what it binds are reported."""
         self._has_begun = True

@@ -28,7 +28,7 @@ from ..values.error_text import describe_error, describe_validation_error
 from ..values.plain_data import validate_data
 from ..values.snapshots import Snapshot
 from ..values.validation import NEW, Declared, ItemsAnnotation, can_validate, validate_value, with_unpacked
-from .context import StepContext, compile_tree, context_of_code, parse_code, with_constant
+from .context import StepContext, compile_tree, context_of_code, may_need_checks, parse_code, with_constant
 from .declared_types import (
     annotations_of,
     declared_field_type,
@@ -439,9 +439,17 @@ def with_checked_calls(text: str, code: CodeType, mode: Literal["eval", "exec"])
         text: Its text.
         code: The code as it is compiled without the checks.
         mode: Whether it is an expression or statements.
+
+    Raises:
+        SyntaxError: It may run for long by itself, and is nested too deeply for the checks that end it.
     """
-    is_plain = mode == "eval" and "(" not in text
-    return code if is_plain else _compile_checked(text, code.co_filename, mode) or code
+    needs_checks = may_need_checks(text)
+    if mode == "eval" and "(" not in text and not needs_checks:
+        return code
+    checked = _compile_checked(text, code.co_filename, mode)
+    if checked is None and needs_checks:
+        raise SyntaxError("the code is nested too deeply")
+    return checked or code
 
 
 @lru_cache(maxsize=1024)
@@ -449,7 +457,7 @@ def _compile_checked(text: str, filename: str, mode: str) -> CodeType | None:
     """Compile code with the checks; return None if it is nested too deeply for them."""
     try:
         tree = _Checking().visit(parse_code(text, filename=filename, mode=mode))
-        checked = compile_tree(tree, filename=filename, mode=mode)
+        checked = compile_tree(tree, text, filename=filename, mode=mode)
     except (SyntaxError, MemoryError, RecursionError):
         return None
     return with_constant(checked, _PLACEHOLDER, _CallChecks())

@@ -69,7 +69,7 @@ def is_coroutine_code(code: types.CodeType) -> bool:
 
 def _compile(text: str, filename: str, mode: str, *, may_wait: bool) -> types.CodeType:
     guarded = _Guarding(may_wait=may_wait).visit(parse_code(text, filename=filename, mode=mode))
-    return compile_tree(guarded, filename=filename, mode=mode)
+    return compile_tree(guarded, text, filename=filename, mode=mode)
 
 
 class _Guarding(ast.NodeTransformer):

@@ -319,9 +319,9 @@ class StepExecutorConfiguration(BaseModel):
         compaction: The treatment of a conversation that outgrows the model's context; None for none.
         max_corrective_turns: Times a model may answer with something malformed before the step fails.
         step_timeout_seconds: Seconds a step may take in all; None for no limit.
-        max_code_seconds: Seconds for which one piece of a model's code may run, such as one call of `nh_exec`,
-            without those for which it waits; None for no limit. Code that takes longer is ended, and the
-            model gets a tool error.
+        max_code_seconds: Seconds for which one piece of a model's code may run, such as one call of
+            `nh_exec`, without those for which it waits; None for no limit. Code that takes longer is ended,
+            and the model gets a tool error.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=(), hide_input_in_errors=True)

@@ -492,12 +492,12 @@ class StepActor(Steering):
     def stop(self, reason: str) -> None:
         """Ask the step to fail at its next boundary, and its code to end; see `Steering.stop`."""
         super().stop(reason)
-        self.context.is_ending = True
+        self.context.phase = "ending"
 
     def request_cancel(self, reason: str | None) -> None:
         """Ask the step to end at its next boundary, and its code to end; see `Steering.request_cancel`."""
         super().request_cancel(reason)
-        self.context.is_ending = True
+        self.context.phase = "ending"
 
     def in_flight(self) -> AbstractContextManager[None]:
         """Return a context manager during which changes by other steps to what it binds are reported."""
@@ -541,6 +541,7 @@ class StepActor(Steering):
     def close(self) -> None:
         """Accept no more messages, and fail those that were not executed."""
         self.end_steering()
+        self.context.phase = "ended"
         self._has_stopped_serving = True
         if "call_nodes" in vars(self):
             for node in self.call_nodes.values():

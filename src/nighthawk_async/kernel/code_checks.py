@@ -1,15 +1,14 @@
 """Code of a model is compiled with checks in its loops, comprehensions, functions and large operations.
 
-The checks ask `pausing.CHECKS`, which stands in the compiled code as a constant. Code without any of these is
-compiled as it is. The checks are put in last, so that guards, which rewrite the calls of a step's code, do not
-see them.
+The checks ask `pausing.CHECKS`, which stands in the compiled code as a constant. Code without any of these
+is compiled as it is. The checks are put in last, so that guards, which rewrite the calls of a step's code, do
+not see them.
 """
 
 import ast
-import re
 import secrets
 from collections.abc import Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 Node = TypeVar("Node", bound=ast.AST)
 
@@ -24,13 +23,33 @@ _OPERATORS: dict[type[ast.operator], tuple[str, str]] = {
 """The checks of operators: what stands for them, and what checks their right sides."""
 
 
-class Checking(ast.NodeTransformer):
-    """Puts checks into code.
+class Checked(NamedTuple):
+    """Code with checks.
 
-    Attributes:
+    Args:
+        tree: The code.
         has_checks: Whether there are some.
-        makes_functions: Whether the code makes functions, which other code can call.
+        makes_functions: Whether it makes functions, which other code can call.
     """
+
+    tree: ast.AST
+    has_checks: bool
+    makes_functions: bool
+
+
+def with_checks(tree: ast.AST) -> Checked:
+    """Put checks into code.
+
+    Args:
+        tree: The code; it is changed.
+    """
+    checking = _Checking()
+    checked = cast("ast.AST", checking.visit(tree))
+    return Checked(checked, checking.has_checks, checking.makes_functions)
+
+
+class _Checking(ast.NodeTransformer):
+    """Puts checks into code."""
 
     def __init__(self) -> None:
         self.has_checks = self.makes_functions = False

@@ -1,15 +1,12 @@
-"""Bounds on what one operation of a model's code makes in one go, such as `10 ** 10 ** 8` or `"a" * 10 ** 10`.
+"""Bounds on what one operation of a model's code makes, such as `10 ** 10 ** 8` or `"a" * 10 ** 10`.
 
-Such an operation is one call of a function written in C. Nothing can end it once it has begun, so it is refused
-where the size of its result is known before. Iterators without an end get checks between their values.
+Such an operation is one call of a function written in C. Nothing can end it once it has begun, so it is
+refused where the size of its result is known before. Iterators without an end get checks between their
+values.
 """
 
-import itertools
-import math
-import operator
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from functools import reduce, wraps
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..errors import ToolBoundaryError
@@ -85,7 +82,7 @@ def _check_bits(bits: int) -> None:
         raise _too_large(f"a number of {bits:,} bits", f"{MAX_BITS:,} bits")
 
 
-def _check_repeated(values: object, count: int) -> None:
+def _check_repeated(values: Any, count: int) -> None:
     if isinstance(values, _TEXTS):
         _check_length(len(values) * count)
     elif isinstance(values, list | tuple | deque):

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast, runtime_checkable
 
 from typing_extensions import TypeIs
 
@@ -193,7 +193,7 @@ class StepContext:
             for none.
         max_code_seconds: The seconds for which one piece of the step's code may run, without those for which
             it waits; None for no limit.
-        is_ending: Whether the step was asked to stop or to end, so that its code ends.
+        phase: Whether the step goes on, was asked to stop or to end, so that its code ends, or has ended.
     """
 
     step_id: str
@@ -228,7 +228,7 @@ class StepContext:
     initial_variables: Mapping[str, object] = field(default_factory=lambda: {})
     failure: Exception | None = None
     max_code_seconds: float | None = DEFAULT_MAX_CODE_SECONDS
-    is_ending: bool = False
+    phase: Literal["running", "ending", "ended"] = "running"
 
     def settle(self, name: str, value: object) -> None:
         """Set a write binding to a value that was converted to its type."""
@@ -625,14 +625,14 @@ def compile_tree(tree: ast.AST, text: str, *, filename: str, mode: str) -> types
     Raises:
         SyntaxError: Python does not allow it.
     """
-    checking = code_checks.Checking() if may_need_checks(text) else None
-    whole = cast("Any", ast.fix_missing_locations(tree if checking is None else checking.visit(tree)))
+    checked = code_checks.with_checks(tree) if may_need_checks(text) else None
+    whole = cast("Any", ast.fix_missing_locations(tree if checked is None else checked.tree))
     code = compile(whole, filename, mode, flags=_FLAGS, dont_inherit=True)
     if mode == "exec":
         code = with_constant(code, CELL, CURRENT_CELL)
-    if checking is None or not checking.has_checks:
+    if checked is None or not checked.has_checks:
         return code
-    _made.functions |= checking.makes_functions
+    _made.functions |= checked.makes_functions
     code = with_constant(code, code_checks.PLACEHOLDER, pausing.CHECKS)
     return code.replace(co_consts=(*code.co_consts, _CHECKED))
 

@@ -1,21 +1,23 @@
 """Running the code of a model so that it never holds the event loop: its pauses, its time limit, its end.
 
-The checks in the code (`code_checks`) ask `CHECKS`. The code runs in a greenlet of the event loop's thread. So
-a check deep inside functions, comprehensions and callbacks of functions written in C can stop there, let the
-event loop run, and go on: everything stays on one thread, and a pause is what an `await` of the code is. Where
-the package greenlet cannot run, checks end code that has taken too long, and the loop gets no turns.
+The checks in the code (`code_checks`) ask `CHECKS`. The code runs in a greenlet of the event loop's thread.
+So a check deep inside functions, comprehensions and callbacks of functions written in C can stop there, let
+the event loop run, and go on: everything stays on one thread, and a pause is what an `await` of the code is.
+Where the package greenlet cannot run, checks end code that has taken too long, and the loop gets no turns.
 
 Code that was ended raises at each further check, so that no `except` or `finally` in it can go on.
 """
 
 import contextvars
 import math
+import sys
+import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator
 from inspect import CO_COROUTINE
 from itertools import chain, islice
 from types import CodeType, CoroutineType, coroutine
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from anyio import current_effective_deadline, current_time
 from anyio.lowlevel import checkpoint
@@ -23,37 +25,13 @@ from anyio.lowlevel import checkpoint
 from ..errors import ToolBoundaryError
 from .cells import DRIVERS, StepWork, begin, is_in_turn, pause
 from .code_sizes import SizeChecks
-from .features import Feature
-
-try:
-    from greenlet import getcurrent, greenlet
-except ImportError:  # where no extension written in C can be installed
-
-    class greenlet:  # type: ignore[no-redef]  # noqa: N801
-        """Stands for a greenlet, and only calls its function."""
-
-        gr_context: contextvars.Context
-        parent: object
-        dead = False
-
-        def __init__(self, run: Callable[[], object]) -> None:
-            self.run = run
-
-        def switch(self) -> object:
-            """Call the function."""
-            self.dead = True
-            return self.gr_context.run(self.run)
-
-    def getcurrent() -> Any:
-        """Return none."""
-        return None
-
-    CAN_PAUSE = False
-else:
-    CAN_PAUSE = True
+from .greenlets import CAN_PAUSE, Greenlet, getcurrent
 
 _HELD_SECONDS = 0.005
-"""The time for which code may hold the event loop."""
+"""The processor time for which code may hold the event loop."""
+
+_HELD_WALL_SECONDS = 0.03
+"""The time for which it may hold the loop, which is longer: on a busy machine it also waits for a processor."""
 
 _LOOKED_SECONDS = 0.0005
 """The time between two looks at the clock above which each check is one."""
@@ -71,20 +49,19 @@ _MISSING = object()
 Value = TypeVar("Value")
 
 
+Phase: TypeAlias = Literal["running", "ending", "ended"]
+
+
 class LimitedContext(Protocol):
     """The part of the state of a step that is read here."""
 
     step_locals: dict[str, object]
     max_code_seconds: float | None
-    is_ending: bool
+    phase: Phase
 
 
 class CodeEnded(BaseException):
     """Ends the code of a model; no `except Exception` on the way stops it."""
-
-
-_running: "Feature[RunningCode | None]" = Feature(None)
-"""The running code, for checks outside of its greenlet: in threads and tasks that it has started."""
 
 
 class Checks(SizeChecks):
@@ -109,8 +86,8 @@ class Checks(SizeChecks):
         green: Any = getcurrent()
         if type(green) is CodeGreenlet:
             green.code.look(green)
-        elif (code := _running.get()) is not None:
-            code.look_outside()
+        elif (state := _state_of_caller()) is not None:
+            _look_outside(state)
         now = time.perf_counter()
         is_slow = now - self._looked > _LOOKED_SECONDS
         self._looked = now
@@ -146,7 +123,7 @@ class Checks(SizeChecks):
 CHECKS = Checks()
 
 
-class CodeGreenlet(greenlet):
+class CodeGreenlet(Greenlet):
     """The greenlet of a piece of a model's code."""
 
     def __init__(self, code: "RunningCode", function: Callable[[], object]) -> None:
@@ -171,12 +148,11 @@ class RunningCode:
         "_context",
         "_deadline",
         "_ended",
-        "_looked",
         "_seconds",
         "_since",
         "_spent",
         "_state",
-        "_stretch",
+        "_worked",
     )
 
     def __init__(self, state: LimitedContext, builtins: dict[str, object] | None = None) -> None:
@@ -185,11 +161,10 @@ class RunningCode:
         self._seconds = math.inf if state.max_code_seconds is None else state.max_code_seconds
         self._deadline = math.inf if CAN_PAUSE else current_effective_deadline()
         self._spent = 0.0
-        self._since = self._looked = self._stretch = time.perf_counter()
+        self._since, self._worked = time.perf_counter(), time.thread_time()
         self._ended: BaseException | None = None
         self._before = contextvars.copy_context()
         self._context = self._before.copy()
-        self._context.run(_running.set, self)
 
     def begin(self, function: Callable[[], object]) -> object:
         """Run synchronous code in the actor's turn; see `cells.begin` for the value."""
@@ -228,24 +203,9 @@ class RunningCode:
             BaseException: It is cancelled.
         """
         held = self._check()
-        if held > _HELD_SECONDS:
-            green.parent.switch(_PAUSED)
-
-    def look_outside(self) -> None:
-        """Check in a thread or task that the code has started, or where there are no greenlets.
-
-        Raises:
-            ToolBoundaryError: The code was ended, or this part of it has run for too long without waiting.
-        """
-        if not CAN_PAUSE:
-            self._check()
-            return
-        now = time.perf_counter()
-        if now - self._looked > _WAITED_SECONDS:
-            self._stretch = now
-        self._looked = now
-        if self._ended is not None or now - self._stretch > self._seconds:
-            raise _ended_error(self._late() if self._ended is None else str(self._ended))
+        if held > _HELD_SECONDS and CAN_PAUSE:
+            if held > _HELD_WALL_SECONDS or time.thread_time() - self._worked > _HELD_SECONDS:
+                green.parent.switch(_PAUSED)
 
     def _check(self) -> float:
         """Raise if the code must not go on; else return the seconds for which it has held the loop."""
@@ -253,15 +213,12 @@ class RunningCode:
             raise CodeEnded
         held = time.perf_counter() - self._since
         if self._spent + held > self._seconds:
-            self._ended = CodeEnded(self._late())
+            self._ended = CodeEnded(_late(self._seconds))
         elif self._deadline < math.inf and current_time() > self._deadline:
             self._ended = CodeEnded("the time of the step is over")
         if self._ended is not None:
             raise self._ended
         return held
-
-    def _late(self) -> str:
-        return f"it ran for more than {self._seconds:g} s (max_code_seconds)"
 
     async def _to_end(self, green: Any) -> object:
         """Go on after the first pause, until the code ends."""
@@ -286,8 +243,8 @@ class RunningCode:
                 self._ended = error
                 reply = self._switch(green, error)
                 continue
-            if self._state.is_ending:
-                self._ended = CodeEnded("the step was asked to end")
+            if self._state.phase == "ending":
+                self._ended = CodeEnded(_ENDING)
             reply = self._switch(green, self._ended)
         return reply
 
@@ -297,7 +254,7 @@ class RunningCode:
         if self._builtins is not None:
             names[_BUILTINS] = self._builtins
         CHECKS.renew()
-        self._since = time.perf_counter()
+        self._since, self._worked = time.perf_counter(), time.thread_time()
         try:
             return green.switch() if error is None else green.throw(error)
         finally:
@@ -320,15 +277,63 @@ class RunningCode:
             BaseException: It was cancelled.
         """
         if self._ended is None:
-            self._context.run(_running.set, None)
             for variable, value in self._context.items():
                 if self._before.get(variable, _MISSING) is not value:
                     variable.set(value)
             return
-        ended, self._ended = self._ended, CodeEnded("the code that began it was ended")
+        ended, self._ended = self._ended, CodeEnded()  # no tracebacks from here on
         if isinstance(ended, CodeEnded):
             raise _ended_error(str(ended)).with_traceback(ended.__traceback__) from None
         raise ended
+
+
+def _late(seconds: float) -> str:
+    return f"it ran for more than {seconds:g} s (max_code_seconds)"
+
+
+class _Stretch(threading.local):
+    """The time for which code of models has run in a thread without waiting, outside of its greenlet."""
+
+    looked = began = 0.0
+
+
+_stretch = _Stretch()
+
+
+def _look_outside(state: LimitedContext) -> None:
+    """Check in a thread or task that a step's code has started.
+
+    A function that a step has left to the program runs without a limit.
+
+    Raises:
+        ToolBoundaryError: It has run for too long without waiting.
+    """
+    now = time.perf_counter()
+    if now - _stretch.looked > _WAITED_SECONDS:
+        _stretch.began = now
+    _stretch.looked = now
+    if state.phase == "ending":
+        raise _ended_error(_ENDING)
+    limit = state.max_code_seconds
+    if state.phase == "running" and limit is not None and now - _stretch.began > limit:
+        raise _ended_error(_late(limit))
+
+
+def _state_of_caller() -> LimitedContext | None:
+    """The state of the step whose model wrote the innermost code; its builtins know it."""
+    frame: Any = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    while frame is not None:
+        if (state := _state_of(frame)) is not None:
+            return state
+        frame = frame.f_back
+    return None
+
+
+def _state_of(frame: Any) -> LimitedContext | None:
+    return getattr(frame.f_builtins, "context", None)
+
+
+_ENDING = "the step was asked to end"
 
 
 def _ended_error(why: str) -> ToolBoundaryError:
@@ -402,11 +407,10 @@ class DrivenCode(StepWork):
         self._code.close()
 
 
-def driven(awaitable: Awaitable[object]) -> Awaitable[object]:
+def driven(awaitable: Any) -> Awaitable[object]:
     """Return an awaitable that pauses, if this is a new coroutine of a model's function."""
-    frame = awaitable.cr_frame if isinstance(awaitable, CoroutineType) else None
-    # The builtins of a step's code know its state.
-    state = None if frame is None else getattr(frame.f_builtins, "context", None)
+    frame: Any = awaitable.cr_frame if type(awaitable) is CoroutineType else None
+    state = None if frame is None else _state_of(frame)
     return awaitable if state is None else DrivenCode(RunningCode(state), awaitable)
 
 

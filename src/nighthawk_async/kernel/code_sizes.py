@@ -85,7 +85,7 @@ def _check_bits(bits: int) -> None:
 def _check_repeated(values: Any, count: int) -> None:
     if isinstance(values, _TEXTS):
         _check_length(len(values) * count)
-    elif isinstance(values, list | tuple | deque):
+    elif issubclass(type(values), list | tuple | deque):
         length = len(values) * count
         if length > MAX_ITEMS:
             raise _too_large(f"{length:,} items", f"{MAX_ITEMS:,} items")

@@ -1,4 +1,4 @@
-"""Greenlets, or what stands for them where no extension written in C can be installed, as in some browsers."""
+"""Greenlets, or what stands for them where no extension written in C can be installed."""
 
 import contextvars
 import threading

@@ -14,12 +14,13 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator
+from contextlib import suppress
 from inspect import CO_COROUTINE
 from itertools import chain, islice
 from types import CodeType, CoroutineType, coroutine
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
-from anyio import current_effective_deadline, current_time
+from anyio import NoEventLoopError, current_effective_deadline, current_time
 from anyio.lowlevel import checkpoint
 
 from ..errors import ToolBoundaryError
@@ -30,8 +31,8 @@ from .greenlets import CAN_PAUSE, Greenlet, getcurrent
 _HELD_SECONDS = 0.005
 """The processor time for which code may hold the event loop."""
 
-_HELD_WALL_SECONDS = 0.03
-"""The time for which it may hold the loop, which is longer: on a busy machine it also waits for a processor."""
+_HELD_WALL_SECONDS = 0.1
+"""The time for which it may hold the loop: longer, because on a busy machine it waits for a processor too."""
 
 _LOOKED_SECONDS = 0.0005
 """The time between two looks at the clock above which each check is one."""
@@ -71,10 +72,10 @@ class Checks(SizeChecks):
         left: The number of checks until the next look at the clock.
     """
 
-    __slots__ = ("_at_once", "_looked", "_turned", "left")
+    __slots__ = ("_asked", "_at_once", "_looked", "_turned", "left")
 
     def __init__(self) -> None:
-        self._turned = 0.0
+        self._asked = self._turned = 0.0
         self.renew()
 
     def renew(self) -> None:
@@ -95,9 +96,14 @@ class Checks(SizeChecks):
 
     async def turn(self) -> None:
         """Look at the clock in a loop of an async function, which lets the event loop run by itself."""
-        if type(getcurrent()) is not CodeGreenlet and time.perf_counter() - self._turned > _HELD_SECONDS:
-            await (pause() if is_in_turn() else checkpoint())
-            self._turned = time.perf_counter()
+        now = time.perf_counter()
+        if now - self._asked > _WAITED_SECONDS:
+            self._turned = now
+        self._asked = now
+        if type(getcurrent()) is not CodeGreenlet and now - self._turned > _HELD_SECONDS:
+            with suppress(NoEventLoopError):  # somebody awaits it by hand
+                await (pause() if is_in_turn() else checkpoint())
+            self._asked = self._turned = time.perf_counter()
         self.look()
 
     def tick(self) -> bool:
@@ -203,9 +209,10 @@ class RunningCode:
             BaseException: It is cancelled.
         """
         held = self._check()
-        if held > _HELD_SECONDS and CAN_PAUSE:
-            if held > _HELD_WALL_SECONDS or time.thread_time() - self._worked > _HELD_SECONDS:
-                green.parent.switch(_PAUSED)
+        if held < _HELD_SECONDS or not CAN_PAUSE:
+            return
+        if held > _HELD_WALL_SECONDS or time.thread_time() - self._worked > _HELD_SECONDS:
+            green.parent.switch(_PAUSED)
 
     def _check(self) -> float:
         """Raise if the code must not go on; else return the seconds for which it has held the loop."""
@@ -329,6 +336,10 @@ def _state_of_caller() -> LimitedContext | None:
     return None
 
 
+def _type_of(value: object) -> type[object]:
+    return type(value)
+
+
 def _state_of(frame: Any) -> LimitedContext | None:
     return getattr(frame.f_builtins, "context", None)
 
@@ -409,7 +420,7 @@ class DrivenCode(StepWork):
 
 def driven(awaitable: Any) -> Awaitable[object]:
     """Return an awaitable that pauses, if this is a new coroutine of a model's function."""
-    frame: Any = awaitable.cr_frame if type(awaitable) is CoroutineType else None
+    frame: Any = getattr(awaitable, "cr_frame", None) if _type_of(awaitable) is CoroutineType else None
     state = None if frame is None else _state_of(frame)
     return awaitable if state is None else DrivenCode(RunningCode(state), awaitable)
 

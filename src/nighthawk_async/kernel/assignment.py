@@ -28,6 +28,7 @@ from ..values.error_text import describe_error, describe_validation_error
 from ..values.plain_data import validate_data
 from ..values.snapshots import Snapshot
 from ..values.validation import NEW, Declared, ItemsAnnotation, can_validate, validate_value, with_unpacked
+from .code_calls import bounded
 from .context import StepContext, compile_tree, context_of_code, may_need_checks, parse_code, with_constant
 from .declared_types import (
     annotations_of,
@@ -417,8 +418,13 @@ class _CallChecks:
     """Stands in compiled code, where it gives each call its function."""
 
     def function_of(self, function: object, sources: Sources) -> object:
-        """Return the function of a call; of a natural function, one that validates its arguments."""
-        if type(function) in _NEVER_NATURAL or find_natural(function) is None:
+        """Return the function of a call, with the bounds of those written in C.
+
+        That of a natural function validates its arguments.
+        """
+        if type(function) in _NEVER_NATURAL:
+            return bounded(function)
+        if find_natural(function) is None:
             return function
         context = context_of_code(sys._getframe(1))  # pyright: ignore[reportPrivateUsage]
         declared: _Declarations = ((), {}) if context is None else _declared_arguments(sources, context)

@@ -23,6 +23,13 @@ _OPERATORS: dict[type[ast.operator], tuple[str, str]] = {
 """The checks of operators: what stands for them, and what checks their right sides."""
 
 
+_LONG_CALLS = frozenset(
+    {"range", "iter", "count", "cycle", "repeat", "sleep", "product", "permutations"}
+    | {"combinations", "combinations_with_replacement"}
+)
+"""Functions whose calls, or what they give, have checks: see `code_calls`."""
+
+
 class Checked(NamedTuple):
     """Code with checks.
 
@@ -54,6 +61,15 @@ class _Checking(ast.NodeTransformer):
     def __init__(self) -> None:
         self.has_checks = self.makes_functions = False
         self._is_async = False
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        self.has_checks |= node.id in _LONG_CALLS
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        self.generic_visit(node)
+        self.has_checks |= node.attr in _LONG_CALLS
+        return node
 
     def visit_While(self, node: ast.While) -> ast.AST:
         self.generic_visit(node)

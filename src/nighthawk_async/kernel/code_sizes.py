@@ -42,7 +42,7 @@ class SizeChecks:
     def exponent(self, base: object, exponent: Any) -> Any:
         """Return an exponent, if the power is not too large."""
         if isinstance(base, int) and isinstance(exponent, int) and exponent > 1:
-            _check_bits((abs(base) - 1).bit_length() * exponent)
+            check_bits((abs(base) - 1).bit_length() * exponent)
         return exponent
 
     def shifted(self, value: Any, count: Any) -> Any:
@@ -52,7 +52,7 @@ class SizeChecks:
     def shift(self, value: object, count: Any) -> Any:
         """Return a number of bits, if the shifted number is not too large."""
         if isinstance(value, int) and isinstance(count, int) and value:
-            _check_bits(value.bit_length() + count)
+            check_bits(value.bit_length() + count)
         return count
 
     def product(self, left: Any, right: Any) -> Any:
@@ -65,7 +65,7 @@ class SizeChecks:
         """Return the right factor, if the product is not too large."""
         if isinstance(right, int):
             if isinstance(left, int):
-                _check_bits(left.bit_length() + right.bit_length())
+                check_bits(left.bit_length() + right.bit_length())
             else:
                 _check_repeated(left, right)
         elif isinstance(left, int):
@@ -77,21 +77,31 @@ class SizeChecks:
         return self.each(values) if type(values) is range and len(values) > MAX_UNCHECKED else values
 
 
-def _check_bits(bits: int) -> None:
+def check_bits(bits: int) -> None:
+    """Refuse a number that has more bits than one operation may make.
+
+    Raises:
+        ToolBoundaryError: It has.
+    """
     if bits > MAX_BITS:
         raise _too_large(f"a number of {bits:,} bits", f"{MAX_BITS:,} bits")
 
 
 def _check_repeated(values: Any, count: int) -> None:
     if isinstance(values, _TEXTS):
-        _check_length(len(values) * count)
+        check_length(len(values) * count)
     elif issubclass(type(values), list | tuple | deque):
         length = len(values) * count
         if length > MAX_ITEMS:
             raise _too_large(f"{length:,} items", f"{MAX_ITEMS:,} items")
 
 
-def _check_length(length: int) -> None:
+def check_length(length: int) -> None:
+    """Refuse a text that has more characters than one operation may make.
+
+    Raises:
+        ToolBoundaryError: It has.
+    """
     if length > MAX_CHARACTERS:
         raise _too_large(f"a text of {length:,} characters", f"{MAX_CHARACTERS:,} characters")
 

@@ -594,7 +594,10 @@ def parse_code(text: str, *, filename: str, mode: str) -> ast.AST:
     return with_cell(cast("ast.AST", compile(text, filename, mode, flags=flags, dont_inherit=True)))
 
 
-_MAY_NEED_CHECKS = re.compile(r"\b(?:for|while|def|lambda)\b|\*|<<")
+_MAY_NEED_CHECKS = re.compile(
+    r"\b(?:for|while|def|lambda|range|iter|count|cycle|repeat|itertools|sleep|product|permutations|"
+    r"combinations\w*)\b|\*|<<"
+)
 _CHECKED = object()
 """The last constant of code that has checks."""
 

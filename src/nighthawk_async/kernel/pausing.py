@@ -18,9 +18,10 @@ from contextlib import suppress
 from inspect import CO_COROUTINE
 from itertools import chain, islice
 from types import CodeType, CoroutineType, coroutine
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from anyio import NoEventLoopError, current_effective_deadline, current_time
+from anyio import sleep as anyio_sleep
 from anyio.lowlevel import checkpoint
 
 from ..errors import ToolBoundaryError
@@ -181,7 +182,7 @@ class RunningCode:
             self._close()
             raise
         if not green.dead:
-            return begin(self._to_end(green))
+            return begin(self._to_end(green, reply))
         self._close()
         return reply
 
@@ -214,6 +215,11 @@ class RunningCode:
         if held > _HELD_WALL_SECONDS or time.thread_time() - self._worked > _HELD_SECONDS:
             green.parent.switch(_PAUSED)
 
+    def sleep(self, green: Any, seconds: float) -> None:
+        """Sleep in the greenlet of the code; raises as `look`."""
+        self._check()
+        green.parent.switch(_Sleep(seconds))
+
     def _check(self) -> float:
         """Raise if the code must not go on; else return the seconds for which it has held the loop."""
         if self._ended is not None:
@@ -227,10 +233,10 @@ class RunningCode:
             raise self._ended
         return held
 
-    async def _to_end(self, green: Any) -> object:
+    async def _to_end(self, green: Any, reply: object) -> object:
         """Go on after the first pause, until the code ends."""
         try:
-            reply = await self._to_reply(green, _PAUSED)
+            reply = await self._to_reply(green, reply)
         except BaseException:
             self._close()
             raise
@@ -244,8 +250,7 @@ class RunningCode:
                 if is_in_turn():
                     await pause()
                     self._take_context()
-                else:
-                    await checkpoint()
+                await (anyio_sleep(reply.seconds) if isinstance(reply, _Sleep) else checkpoint())
             except BaseException as error:
                 self._ended = error
                 reply = self._switch(green, error)
@@ -350,6 +355,25 @@ _ENDING = "the step was asked to end"
 def _ended_error(why: str) -> ToolBoundaryError:
     guidance = "Do less at once, and look at conditions of loops."
     return ToolBoundaryError(kind="execution", message=f"the code was ended: {why}", guidance=guidance)
+
+
+class _Sleep(NamedTuple):
+    """The wish of code to sleep."""
+
+    seconds: float
+
+
+def sleep(seconds: float) -> None:
+    """Sleep in the code of a model, and let the event loop run meanwhile where it can.
+
+    Args:
+        seconds: The number of seconds.
+    """
+    green: Any = getcurrent()
+    if type(green) is not CodeGreenlet or not CAN_PAUSE or seconds <= 0:
+        time.sleep(seconds)
+    else:
+        green.code.sleep(green, seconds)
 
 
 class _Advance:

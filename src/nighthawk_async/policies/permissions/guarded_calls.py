@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeVar, cast
 
 from ...kernel.assignment import with_checked_arguments
 from ...kernel.cells import begin, pause
+from ...kernel.code_calls import bounded
 from ...kernel.context import StepContext, StepNamespace, compile_tree, parse_code, with_constant
 from ...kernel.tools import ToolScope
 from .call import PermissionCall
@@ -380,7 +381,7 @@ class _Assigned:
 def _prepared(
     function: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, object]
 ) -> Callable[[], object]:
-    return partial(function, *args, **kwargs)
+    return partial(bounded(function), *args, **kwargs)
 
 
 def _begin(coroutine: Coroutine[Any, Any, object], guard: CallGuard) -> object:

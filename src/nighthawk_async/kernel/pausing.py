@@ -423,23 +423,30 @@ class DrivenCode(StepWork):
         code: The coroutine.
     """
 
-    __slots__ = ("_code", "_driver")
+    __slots__ = ("_code", "_driver", "_running")
 
     def __init__(self, running: RunningCode, code: Coroutine[Any, Any, object]) -> None:
+        self._running = running
         self._code = code
-        self._driver = running.drive(code)
+        self._driver: Coroutine[Any, Any, object] | None = None
 
     def __await__(self) -> Generator[Any, Any, object]:
-        return self._driver.__await__()
+        return self._begun().__await__()
 
     def send(self, value: object) -> object:
         """Begin it; see `cells.begin`."""
-        return self._driver.send(value)
+        return self._begun().send(value)
 
     def close(self) -> None:
         """Close the coroutine."""
-        self._driver.close()
+        if self._driver is not None:
+            self._driver.close()
         self._code.close()
+
+    def _begun(self) -> Coroutine[Any, Any, object]:
+        if self._driver is None:
+            self._driver = self._running.drive(self._code)
+        return self._driver
 
 
 def driven(awaitable: Any) -> Awaitable[object]:

@@ -1,4 +1,4 @@
-"""Bounds on the calls that a model's code makes of functions written in C, which nothing ends once they began.
+"""Bounds on calls of functions written in C by a model's code, which nothing ends once they have begun.
 
 Iterators without an end, and long ranges, get checks between their values. Results that are known to be too
 large are refused. `time.sleep` lets the event loop run.

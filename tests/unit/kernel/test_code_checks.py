@@ -1,7 +1,6 @@
 """Code of a model that would never end: it is ended, the event loop runs meanwhile, and the step goes on."""
 
 import contextvars
-import json
 from collections.abc import Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -34,7 +33,9 @@ ENDLESS = {
         "def f(n):\n    try:\n        if n: f(n - 1)\n        while True: pass\n    except BaseException:\n"
         "        f(n)\n    finally:\n        f(n)\nf(9)"
     ),
-    "a suppressed end": "import contextlib\nwith contextlib.suppress(BaseException):\n    while True: pass\nkept = 2",
+    "a suppressed end": (
+        "import contextlib\nwith contextlib.suppress(BaseException):\n    while True: pass\nkept = 2"
+    ),
     "an async function": "async def f():\n    while True: pass\nawait f()",
     "async functions together": "async def f():\n    while True: pass\n[f(), f()]",
     "a function of an async one": "def g():\n    while True: pass\nasync def f(): g()\n[f()]",
@@ -95,7 +96,9 @@ def executing(*cells: str, seconds: float | None = 0.05) -> nh.AgentStepExecutor
 
 
 def answering(*responses: ModelResponse, seconds: float | None = 0.05) -> nh.AgentStepExecutor:
-    configuration = nh.StepExecutorConfiguration(max_code_seconds=seconds, provided_tools=CODE_TOOLS)
+    configuration = nh.StepExecutorConfiguration(
+        max_code_seconds=seconds, provided_tools=CODE_TOOLS, max_turns=99
+    )
     return nh.AgentStepExecutor.from_model(model=ScriptedModel(list(responses)), configuration=configuration)
 
 
@@ -114,7 +117,7 @@ class Neighbour:
     async def run(self) -> None:
         while True:
             self.turns += 1
-            await checkpoint()
+            await anyio.sleep(0.001)  # one that never waits would delay the first step of the program
 
 
 @asynccontextmanager
@@ -193,18 +196,18 @@ ENDLESS_AT_ONCE = (
 
 async def test_a_cancellation_from_outside_ends_code() -> None:
     for name in ENDLESS_AT_ONCE:
-        async with nh.run(executing(ENDLESS[name], seconds=None)):
-            with anyio.CancelScope() as scope:
-                async with anyio.create_task_group() as task_group:
-                    task_group.start_soon(_cancel_after, 30, scope)
-                    await compute()
-            assert scope.cancelled_caught, name
+        begun: list[int] = []
+        async with nh.run(executing(f"other.append(1)\n{ENDLESS[name]}", seconds=None)):
+            async with anyio.create_task_group() as task_group:
+                task_group.start_soon(compute, begun)
+                await _until(begun)
+                task_group.cancel_scope.cancel()
+        assert task_group.cancel_scope.cancelled_caught, name
 
 
-async def _cancel_after(turns: int, scope: anyio.CancelScope) -> None:
-    for _ in range(turns):
-        await checkpoint()
-    scope.cancel()
+async def _until(begun: list[int]) -> None:
+    while not begun:
+        await anyio.sleep(0.001)
 
 
 async def test_a_deadline_ends_code() -> None:
@@ -218,10 +221,11 @@ async def test_a_deadline_ends_code() -> None:
 
 
 async def test_stopping_a_step_ends_its_code() -> None:
-    async with nh.run(executing(ENDLESS["a loop"], seconds=None)):
-        task = nh.spawn(compute)
-        for _ in range(30):
-            await checkpoint()
+    begun: list[int] = []
+    executor = executing(f"other.append(1)\n{ENDLESS['a loop']}", seconds=None)
+    async with nh.run(executor), nh.open_tasks() as tasks:
+        task = tasks.start(compute, begun)
+        await _until(begun)
         task.stop("enough")
         with pytest.raises(nh.ExecutionError, match="enough"):
             await task

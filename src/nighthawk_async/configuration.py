@@ -22,6 +22,9 @@ from .types.model import OutcomeTransport
 
 DEFAULT_MODEL = "openai-responses:gpt-5.4-nano"
 
+DEFAULT_MAX_CODE_SECONDS = 30.0
+"""The seconds for which one piece of a model's code may run by default."""
+
 JsonRendererStyle: TypeAlias = Literal["strict", "default", "detailed"]
 """Marks for what previews leave out: none, `…`, or comments with counts."""
 
@@ -322,6 +325,9 @@ class StepExecutorConfiguration(BaseModel):
         compaction: The treatment of a conversation that outgrows the model's context; None for none.
         max_corrective_turns: Times a model may answer with something malformed before the step fails.
         step_timeout_seconds: Seconds a step may take in all; None for no limit.
+        max_code_seconds: Seconds for which one piece of a model's code may run, such as one call of
+            `nh_exec`, without those for which it waits; None for no limit. Code that takes longer is ended,
+            and the model gets a tool error.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=(), hide_input_in_errors=True)
@@ -348,6 +354,7 @@ class StepExecutorConfiguration(BaseModel):
     compaction: Compaction | None = Field(default_factory=Compaction)
     max_corrective_turns: _Count = 3
     step_timeout_seconds: Annotated[float, Field(gt=0)] | None = None
+    max_code_seconds: Annotated[float, Field(gt=0)] | None = DEFAULT_MAX_CODE_SECONDS
 
     @property
     def resolved_answers(self) -> Answers:

@@ -238,6 +238,7 @@ class AgentStepExecutor:
             ExecutionError: There is no acceptable outcome.
             ModelError: A model request failed.
         """
+        step_context.max_code_seconds = self.configuration.max_code_seconds
         seconds = self.configuration.step_timeout_seconds
         if seconds is None:
             return await self._carry_out(processed_natural_program)

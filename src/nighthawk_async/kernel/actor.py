@@ -520,6 +520,16 @@ class StepActor(Steering):
         """The nodes of the tool calls that have not ended, by identity, if the tree is observed."""
         return {}
 
+    def stop(self, reason: str) -> None:
+        """Ask the step to fail at its next boundary, and its code to end; see `Steering.stop`."""
+        super().stop(reason)
+        self.context.phase = "ending"
+
+    def request_cancel(self, reason: str | None) -> None:
+        """Ask the step to end at its next boundary, and its code to end; see `Steering.request_cancel`."""
+        super().request_cancel(reason)
+        self.context.phase = "ending"
+
     def in_flight(self) -> AbstractContextManager[None]:
         """Return a context manager during which changes by other steps to what it binds are reported."""
         self._has_begun = True
@@ -562,6 +572,7 @@ class StepActor(Steering):
     def close(self) -> None:
         """Accept no more messages, and fail those that were not executed."""
         self.end_steering()
+        self.context.phase = "ended"
         self._has_stopped_serving = True
         if "call_nodes" in vars(self):
             for node in self.call_nodes.values():

@@ -28,7 +28,16 @@ from ..values.error_text import describe_error, describe_validation_error
 from ..values.plain_data import validate_data
 from ..values.snapshots import Snapshot
 from ..values.validation import NEW, Declared, ItemsAnnotation, can_validate, validate_value, with_unpacked
-from .context import Rewriting, StepContext, compile_tree, context_of_code, parse_code, with_constant
+from .code_calls import bounded
+from .context import (
+    Rewriting,
+    StepContext,
+    compile_tree,
+    context_of_code,
+    may_need_checks,
+    parse_code,
+    with_constant,
+)
 from .declared_types import (
     annotations_of,
     declared_field_type,
@@ -417,8 +426,13 @@ class _CallChecks:
     """Stands in compiled code, where it gives each call its function."""
 
     def function_of(self, function: object, sources: Sources) -> object:
-        """Return the function of a call; of a natural function, one that validates its arguments."""
-        if type(function) in _NEVER_NATURAL or find_natural(function) is None:
+        """Return the function of a call, with the bounds of those written in C.
+
+        That of a natural function validates its arguments.
+        """
+        if type(function) in _NEVER_NATURAL:
+            return bounded(function)
+        if find_natural(function) is None:
             return function
         context = context_of_code(sys._getframe(1))  # pyright: ignore[reportPrivateUsage]
         declared: _Declarations = ((), {}) if context is None else _declared_arguments(sources, context)
@@ -445,12 +459,16 @@ def with_checked_calls(
 
     Raises:
         ToolBoundaryError: It is nested too deeply for the change.
+        SyntaxError: It may run for long by itself, and is nested too deeply for the checks that end it.
     """
-    if mode == "eval" and rewriting is None and "(" not in text:
+    needs_checks = may_need_checks(text)
+    if mode == "eval" and rewriting is None and "(" not in text and not needs_checks:
         return code
     checked = _compile_checked(text, code.co_filename, mode, rewriting)
     if checked is None and rewriting is not None:
         raise ToolBoundaryError(kind="invalid_input", message="the code is nested too deeply")
+    if checked is None and needs_checks:
+        raise SyntaxError("the code is nested too deeply")
     return checked or code
 
 
@@ -461,7 +479,7 @@ def _compile_checked(
     """Compile code with the checks; return None if it is nested too deeply for them."""
     try:
         tree = _Checking().visit(parse_code(text, filename=filename, mode=mode))
-        checked = compile_tree(tree, filename=filename, mode=mode, rewriting=rewriting)
+        checked = compile_tree(tree, text, filename=filename, mode=mode, rewriting=rewriting)
     except (SyntaxError, MemoryError, RecursionError):
         return None
     return with_constant(checked, _PLACEHOLDER, _CallChecks())

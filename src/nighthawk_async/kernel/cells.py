@@ -17,11 +17,12 @@ import re
 import secrets
 import sys
 import textwrap
+import threading
 from collections import OrderedDict, defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from types import CoroutineType, GeneratorType
-from typing import Any, TypeGuard
+from typing import Any, Protocol, TypeGuard
 
 from .. import parallel
 from ..errors import ToolBoundaryError
@@ -354,12 +355,35 @@ def close_work(awaitable: Any) -> None:
         awaitable.close()
 
 
+class Beginning(Protocol):
+    """A coroutine, or what runs one."""
+
+    def send(self, value: None, /) -> object:
+        """Run it until it pauses."""
+        ...
+
+    def close(self) -> None:
+        """Close it."""
+        ...
+
+    def __await__(self) -> Generator[Any, Any, object]: ...
+
+
+DRIVERS: list[Callable[[Awaitable[object]], Awaitable[object]]] = []
+"""The function that `driven` calls, since some code of a model has checks: see `pausing`."""
+
+
+def driven(awaitable: Awaitable[object]) -> Awaitable[object]:
+    """Return an awaitable that lets the event loop run, for a coroutine of a model's function."""
+    return DRIVERS[0](awaitable) if DRIVERS else awaitable
+
+
 class PausedCode(StepWork):
     """Code that has begun in the actor's turn, or has an `await` of its own. Await it outside the actor."""
 
     __slots__ = ("_cell", "_coroutine")
 
-    def __init__(self, coroutine: Coroutine[Any, Any, object]) -> None:
+    def __init__(self, coroutine: Beginning) -> None:
         self._coroutine = coroutine
         self._cell = _current.get()
 
@@ -394,9 +418,9 @@ class Together(StepWork):
     async def _run(self) -> Mapping[int, object]:
         awaitables = self._awaitables
         if len(awaitables) == 1:
-            return {id(awaitables[0]): await awaitables[0]}
+            return {id(awaitables[0]): await driven(awaitables[0])}
         try:
-            results = await parallel.gather(*awaitables)
+            results = await parallel.gather(*map(driven, awaitables))
         except ExceptionGroup as group:
             raise group.exceptions[0] from None
         return dict(zip(map(id, awaitables), results, strict=True))
@@ -420,7 +444,21 @@ def pause() -> Awaitable[None]:
     return _Pause()
 
 
-def begin(coroutine: Coroutine[Any, Any, object]) -> object:
+class _Turn(threading.local):
+    """Whether code of this thread runs in the turn of an actor."""
+
+    is_on = False
+
+
+_turn = _Turn()
+
+
+def is_in_turn() -> bool:
+    """Whether the running code has to await `pause` before it waits."""
+    return _turn.is_on
+
+
+def begin(coroutine: Beginning) -> object:
     """Run code in the actor's turn until it ends or pauses.
 
     Args:
@@ -432,11 +470,13 @@ def begin(coroutine: Coroutine[Any, Any, object]) -> object:
     cell = _current.get()
     if cell is not None:
         cell.is_in_turn = True
+    _turn.is_on = True
     try:
         coroutine.send(None)
     except StopIteration as end:
         return end.value
     finally:
+        _turn.is_on = False
         if cell is not None:
             cell.is_in_turn = False
     return PausedCode(coroutine)

@@ -41,6 +41,7 @@ from .cells import (
     begin,
     check_event_loop,
     close_work,
+    driven,
     is_awaitable,
     with_results,
 )
@@ -75,7 +76,7 @@ async def await_value(awaitable: Awaitable[object]) -> object:
     async def run() -> None:
         share_positions()
         try:
-            values.append(await awaitable)
+            values.append(await driven(awaitable))
         except (Exception, SystemExit) as error:  # a stray `exit()` must not end the program
             failures.append(error)
 
@@ -585,7 +586,7 @@ class Execute(Struct, frozen=True, kw_only=True):
         stretch = _running(lambda: _slow_call_in(code, self.statements, state.context), done.describe)
         with stretch, done.cell.active():
             pending: Any = state.run(code, done.given(), "exec")
-            if inspect.iscoroutine(pending):  # it has an `await` of its own
+            if code.co_flags & inspect.CO_COROUTINE:  # it has an `await` of its own
                 pending = PausedCode(pending)
         if is_awaitable(pending):
             return Awaited(awaitable=pending, describe=done.describe, continuation=done.complete)

@@ -20,12 +20,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
-from typing import Any, NamedTuple, Protocol, TypeAlias, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, cast, runtime_checkable
 
 from typing_extensions import TypeIs
 
-from ..configuration import StepExecutorConfiguration
+from ..configuration import DEFAULT_MAX_CODE_SECONDS, StepExecutorConfiguration
 from ..errors import NighthawkError, ToolBoundaryError, ToolEvaluationError
+from ..lazy_exports import LazyModule
 from ..types.execution import ExecutionRef
 from ..types.outcomes import (
     BreakStepOutcome,
@@ -38,6 +39,12 @@ from ..types.outcomes import (
 )
 from ..values.snapshots import NEVER_CHANGED, Snapshot
 from .cells import CELL, CURRENT_CELL, builtin_of_step, with_cell
+
+if TYPE_CHECKING:
+    from . import code_checks, pausing
+else:  # most code of models has no loop and makes no function
+    code_checks = LazyModule("nighthawk_async.kernel.code_checks")
+    pausing = LazyModule("nighthawk_async.kernel.pausing")
 
 __all__ = [
     "AsyncStepExecutor",
@@ -185,6 +192,9 @@ class StepContext:
         initial_variables: The values of those variables when the step began.
         failure: The exception of the last call that failed, which code of the step finds as `nh_error`; None
             for none.
+        max_code_seconds: The seconds for which one piece of the step's code may run, without those for which
+            it waits; None for no limit.
+        phase: Whether the step goes on, was asked to stop or to end, so that its code ends, or has ended.
     """
 
     step_id: str
@@ -219,6 +229,8 @@ class StepContext:
     variable_annotations: Mapping[str, object] = field(default_factory=lambda: {})
     initial_variables: Mapping[str, object] = field(default_factory=lambda: {})
     failure: Exception | None = None
+    max_code_seconds: float | None = DEFAULT_MAX_CODE_SECONDS
+    phase: Literal["running", "ending", "ended"] = "running"
 
     def settle(self, name: str, value: object) -> None:
         """Set a write binding to a value that was converted to its type."""
@@ -466,8 +478,11 @@ class StepNamespace:
         """Evaluate an expression or execute statements.
 
         Returns:
-            The value of an expression; None for statements; a coroutine for code with a top-level `await`.
+            The value of an expression; None for statements; a coroutine, or a `StepWork`, for code with a
+            top-level `await`; a `PausedCode` for code that lets the event loop run before it ends.
         """
+        if _made.functions or (code.co_consts and code.co_consts[-1] is _CHECKED):
+            return pausing.run_code(code, self._context, self._builtins)
         names = self._context.step_locals
         names[_BUILTINS] = self._builtins  # as `active`, which takes longer than most code
         try:
@@ -605,21 +620,57 @@ class Rewriting(NamedTuple):
     value: object
 
 
+_MAY_NEED_CHECKS = re.compile(
+    r"\b(?:for|while|def|lambda|range|iter|count|cycle|repeat|itertools|sleep|product|permutations|"
+    r"combinations\w*)\b|\*|<<"
+)
+_CHECKED = object()
+"""The last constant of code that has checks."""
+
+
+class _Made:
+    """Whether code of a model in this program has made functions, which other code may call."""
+
+    functions = False
+
+
+_made = _Made()
+
+
+def may_need_checks(text: str) -> bool:
+    """Whether code may run for long by itself; False for most."""
+    return _MAY_NEED_CHECKS.search(text) is not None
+
+
 def compile_tree(
-    tree: ast.AST, *, filename: str, mode: str, rewriting: Rewriting | None = None
+    tree: ast.AST, text: str, *, filename: str, mode: str, rewriting: Rewriting | None = None
 ) -> types.CodeType:
-    """Compile a parsed tree that was changed; missing locations are filled in.
+    """Compile a parsed tree that was changed; missing locations are filled in, and checks are put in.
+
+    Args:
+        tree: The tree.
+        text: The code as it was before.
+        filename: The file name of the code.
+        mode: `eval` for an expression, `exec` for statements.
+        rewriting: A change of it; None for none.
 
     Raises:
         SyntaxError: Python does not allow it.
     """
     if rewriting is not None:
         tree = rewriting.change(tree)
-    whole = cast("Any", ast.fix_missing_locations(tree))
+    checked = code_checks.with_checks(tree) if may_need_checks(text) else None
+    whole = cast("Any", ast.fix_missing_locations(tree if checked is None else checked.tree))
     code = compile(whole, filename, mode, flags=_FLAGS, dont_inherit=True)
     if rewriting is not None:
         code = with_constant(code, rewriting.placeholder, rewriting.value)
-    return with_constant(code, CELL, CURRENT_CELL) if mode == "exec" else code
+    if mode == "exec":
+        code = with_constant(code, CELL, CURRENT_CELL)
+    if checked is None or not checked.has_checks:
+        return code
+    _made.functions |= checked.makes_functions
+    code = with_constant(code, code_checks.PLACEHOLDER, pausing.CHECKS)
+    return code.replace(co_consts=(*code.co_consts, _CHECKED))
 
 
 def with_constant(code: types.CodeType, placeholder: str, value: object) -> types.CodeType:

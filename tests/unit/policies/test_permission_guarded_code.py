@@ -1,6 +1,7 @@
 """Guarded code does what it does without a guard, whether it can wait or not, and no call escapes."""
 
 import ast
+import math
 import sys
 from collections.abc import Callable
 from inspect import iscoroutine
@@ -9,8 +10,11 @@ from typing import Any, Literal, cast
 import pytest
 
 import nighthawk_async as nh
+from nighthawk_async.kernel import context as context_module
+from nighthawk_async.kernel import pausing
 from nighthawk_async.kernel.commands import PausedCode
 from nighthawk_async.kernel.context import StepNamespace, compile_expression, compile_statements
+from nighthawk_async.kernel.pausing import DrivenCode
 from nighthawk_async.kernel.tools import ToolScope
 from nighthawk_async.policies.permissions.call import PermissionCall
 from nighthawk_async.policies.permissions.guarded_calls import CallGuard, compile_guarded, is_coroutine_code
@@ -46,6 +50,12 @@ async def asking(call: PermissionCall) -> None:
     raise AssertionError("nobody is asked")
 
 
+@pytest.fixture(autouse=True)
+def run_without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no event loop that code which takes some milliseconds could let run."""
+    monkeypatch.setattr(pausing, "_HELD_SECONDS", math.inf)
+
+
 def run(text: str, sets: Permissions | None, mode: Literal["eval", "exec"]) -> Result:
     """What code gives, or how it fails, and what it changed."""
     context = make_context(n=3, items=[3, 1, 2], double=double, account=Account(), caller_names=caller_names)
@@ -65,7 +75,7 @@ def run(text: str, sets: Permissions | None, mode: Literal["eval", "exec"]) -> R
 
 def _finished(value: object) -> object:
     assert not isinstance(value, PausedCode)
-    if not iscoroutine(value):
+    if not iscoroutine(value) and not isinstance(value, DrivenCode):
         return value
     try:
         value.send(None)
@@ -216,6 +226,7 @@ def test_every_call_stands_behind_the_guard(
         return fix(tree)
 
     monkeypatch.setattr(ast, "fix_missing_locations", keep)
+    monkeypatch.setattr(context_module, "may_need_checks", lambda text: False)  # those are put in afterwards
     mode = "eval" if text in EXPRESSIONS else "exec"
     compile_guarded.__wrapped__(text, filename="<test>", mode=mode, may_wait=may_wait)
     for node in ast.walk(trees[-1]):

@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeVar, cast
 
 from ...kernel.assignment import with_checked_arguments
 from ...kernel.cells import begin, pause
+from ...kernel.code_calls import bounded
 from ...kernel.context import Rewriting, StepContext, StepNamespace, compile_tree, parse_code, with_constant
 from ...kernel.tools import ToolScope
 from .call import PermissionCall
@@ -77,7 +78,7 @@ def _compile(
     text: str, filename: str, mode: str, *, may_wait: bool, rewriting: Rewriting | None
 ) -> types.CodeType:
     guarded = _Guarding(may_wait=may_wait).visit(parse_code(text, filename=filename, mode=mode))
-    return compile_tree(guarded, filename=filename, mode=mode, rewriting=rewriting)
+    return compile_tree(guarded, text, filename=filename, mode=mode, rewriting=rewriting)
 
 
 class _Guarding(ast.NodeTransformer):
@@ -395,7 +396,7 @@ class _Assigned:
 def _prepared(
     function: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, object]
 ) -> Callable[[], object]:
-    return partial(function, *args, **kwargs)
+    return partial(bounded(function), *args, **kwargs)
 
 
 def _begin(coroutine: Coroutine[Any, Any, object], guard: CallGuard) -> object:

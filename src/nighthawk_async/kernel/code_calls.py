@@ -1,0 +1,122 @@
+"""Bounds on calls of functions written in C by a model's code, which nothing ends once they have begun.
+
+Iterators without an end, and long ranges, get checks between their values. Results that are known to be too
+large are refused. `time.sleep` lets the event loop run.
+"""
+
+import functools
+import itertools
+import math
+import operator
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from types import BuiltinFunctionType, MethodDescriptorType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ..lazy_exports import LazyModule
+
+if TYPE_CHECKING:
+    from . import code_sizes, pausing
+else:  # most code calls nothing of this
+    code_sizes = LazyModule("nighthawk_async.kernel.code_sizes")
+    pausing = LazyModule("nighthawk_async.kernel.pausing")
+
+_Rule: TypeAlias = Callable[..., Any]
+
+
+def bounded(function: Any) -> Any:
+    """Return a function, or one that makes its calls with bounds.
+
+    Args:
+        function: The function of a call.
+    """
+    kind = type(function)
+    if kind is type:
+        rule = _RULES.get(function)
+    elif kind is BuiltinFunctionType or kind is MethodDescriptorType:
+        rule = _METHODS.get(function.__name__) or _RULES.get(function)
+    else:
+        return function
+    return function if rule is None else functools.partial(rule, function)
+
+
+def _spread(function: _Rule, /, *args: object, **kwargs: object) -> object:
+    return function(*map(pausing.CHECKS.spread, args), **kwargs)
+
+
+def _ticking(function: _Rule, /, *args: object, **kwargs: object) -> object:
+    return pausing.CHECKS.each(_spread(function, *args, **kwargs))  # type: ignore[arg-type]
+
+
+def _iterator(function: _Rule, /, *args: object) -> object:
+    return _ticking(function, *args) if len(args) > 1 else _spread(function, *args)
+
+
+def _sized(function: _Rule, /, *args: object, **kwargs: object) -> object:
+    """Call what makes as many characters as a number says."""
+    for each in args:
+        if isinstance(each, int):
+            code_sizes.check_length(each)
+    return _spread(function, *args, **kwargs)
+
+
+def _power(function: _Rule, /, *args: Any, **kwargs: Any) -> object:
+    if len(args) == 2 and not kwargs:
+        pausing.CHECKS.exponent(*args)
+    return function(*args, **kwargs)
+
+
+def _product(function: _Rule, /, *args: Any) -> object:
+    if len(args) == 2:
+        pausing.CHECKS.factor(*args)
+    return function(*args)
+
+
+def _shift(function: _Rule, /, *args: Any) -> object:
+    if len(args) == 2:
+        pausing.CHECKS.shift(*args)
+    return function(*args)
+
+
+def _factorial(function: _Rule, /, *args: Any) -> object:
+    if args and isinstance(args[0], int):
+        code_sizes.check_bits(args[0] * args[0].bit_length())
+    return function(*args)
+
+
+def _choices(function: _Rule, /, *args: Any) -> object:
+    if len(args) == 2 and all(isinstance(each, int) for each in args):
+        of, chosen = args
+        fewer = min(chosen, of - chosen) if function is math.comb else chosen
+        code_sizes.check_bits(fewer * of.bit_length())
+    return function(*args)
+
+
+def _sleep(_: _Rule, /, seconds: float) -> None:
+    pausing.sleep(seconds)
+
+
+_RULES: Mapping[Any, _Rule] = {
+    **dict.fromkeys((list, tuple, set, frozenset, deque, sum, sorted, min, max, any, all), _spread),
+    **dict.fromkeys((enumerate, zip, map, filter, functools.reduce, math.fsum, math.prod), _spread),
+    **dict.fromkeys((itertools.chain, itertools.islice, itertools.accumulate), _spread),
+    **dict.fromkeys((itertools.count, itertools.cycle, itertools.repeat, itertools.product), _ticking),
+    **dict.fromkeys((itertools.permutations, itertools.combinations), _ticking),
+    itertools.combinations_with_replacement: _ticking,
+    iter: _iterator,
+    **dict.fromkeys((bytes, bytearray), _sized),
+    **dict.fromkeys((pow, operator.pow), _power),
+    **dict.fromkeys((operator.mul, operator.imul), _product),
+    **dict.fromkeys((operator.lshift, operator.ilshift), _shift),
+    math.factorial: _factorial,
+    **dict.fromkeys((math.comb, math.perm), _choices),
+    time.sleep: _sleep,
+}
+
+_METHODS: Mapping[str, _Rule] = {
+    **dict.fromkeys(("join", "extend", "update", "union", "intersection", "difference"), _spread),
+    **dict.fromkeys(("issubset", "issuperset", "isdisjoint", "fromkeys", "from_iterable"), _spread),
+    **dict.fromkeys(("ljust", "rjust", "center", "zfill"), _sized),
+}
+"""The rules of methods, by their names."""

@@ -1,0 +1,114 @@
+"""Bounds on what one operation of a model's code makes, such as `10 ** 10 ** 8` or `"a" * 10 ** 10`.
+
+Such an operation is one call of a function written in C. Nothing can end it once it has begun, so it is
+refused where the size of its result is known before. Iterators without an end get checks between their
+values.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from ..errors import ToolBoundaryError
+
+MAX_BITS = 4_000_000
+"""The greatest number of bits of an integer that one operation may make: 1.2 million decimal digits."""
+
+MAX_CHARACTERS = 50_000_000
+"""The greatest length of a text or bytes that one operation may make."""
+
+MAX_ITEMS = 10_000_000
+"""The greatest length of a list or tuple that one operation may make."""
+
+MAX_UNCHECKED = 10_000
+"""The length of a range up to which functions written in C go through it without checks."""
+
+_TEXTS = (str, bytes, bytearray)
+
+
+class SizeChecks:
+    """The operators of a model's code; see `pausing.Checks`."""
+
+    __slots__ = ()
+
+    def each(self, values: Iterable[Any]) -> Iterator[Any]:
+        """Iterate over values with checks between them."""
+        raise NotImplementedError
+
+    def power(self, base: Any, exponent: Any) -> Any:
+        """Return a power."""
+        return base ** self.exponent(base, exponent)
+
+    def exponent(self, base: object, exponent: Any) -> Any:
+        """Return an exponent, if the power is not too large."""
+        if isinstance(base, int) and isinstance(exponent, int) and exponent > 1:
+            check_bits((abs(base) - 1).bit_length() * exponent)
+        return exponent
+
+    def shifted(self, value: Any, count: Any) -> Any:
+        """Return a number shifted to the left."""
+        return value << self.shift(value, count)
+
+    def shift(self, value: object, count: Any) -> Any:
+        """Return a number of bits, if the shifted number is not too large."""
+        if isinstance(value, int) and isinstance(count, int) and value:
+            check_bits(value.bit_length() + count)
+        return count
+
+    def product(self, left: Any, right: Any) -> Any:
+        """Return a product."""
+        if type(left) is not float and type(right) is not float:
+            self.factor(left, right)
+        return left * right
+
+    def factor(self, left: Any, right: Any) -> Any:
+        """Return the right factor, if the product is not too large."""
+        if isinstance(right, int):
+            if isinstance(left, int):
+                check_bits(left.bit_length() + right.bit_length())
+            else:
+                _check_repeated(left, right)
+        elif isinstance(left, int):
+            _check_repeated(right, left)
+        return right
+
+    def spread(self, values: Any) -> Any:
+        """Return values to unpack, with checks between many of them."""
+        return self.each(values) if type(values) is range and len(values) > MAX_UNCHECKED else values
+
+
+def check_bits(bits: int) -> None:
+    """Refuse a number that has more bits than one operation may make.
+
+    Raises:
+        ToolBoundaryError: It has.
+    """
+    if bits > MAX_BITS:
+        raise _too_large(f"a number of {bits:,} bits", f"{MAX_BITS:,} bits")
+
+
+def _check_repeated(values: Any, count: int) -> None:
+    if isinstance(values, _TEXTS):
+        check_length(len(values) * count)
+    elif issubclass(type(values), list | tuple | deque):
+        length = len(values) * count
+        if length > MAX_ITEMS:
+            raise _too_large(f"{length:,} items", f"{MAX_ITEMS:,} items")
+
+
+def check_length(length: int) -> None:
+    """Refuse a text that has more characters than one operation may make.
+
+    Raises:
+        ToolBoundaryError: It has.
+    """
+    if length > MAX_CHARACTERS:
+        raise _too_large(f"a text of {length:,} characters", f"{MAX_CHARACTERS:,} characters")
+
+
+def _too_large(what: str, limit: str) -> ToolBoundaryError:
+    return ToolBoundaryError(
+        kind="execution",
+        message=f"this would make {what}; one operation may make {limit}. It was not carried out.",
+        guidance="Work with smaller parts.",
+    )

@@ -1,0 +1,146 @@
+"""Calls that code in a sandbox makes of the program, through the actor of its step.
+
+Each is admitted as the calls of other code are: by the permissions of the step, which may ask people, and with
+the arguments of natural functions checked. It is then a message to the actor, in the order of the calls; what
+has to be awaited is awaited outside the actor, so that calls which the code makes together run together.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable
+from types import ModuleType
+from typing import Any
+
+from ..errors import ToolBoundaryError, ToolEvaluationError, ToolValidationError
+from ..kernel.actor import Pending, StepActor
+from ..kernel.assignment import with_checked_arguments
+from ..kernel.calls import take_place
+from ..kernel.commands import CallGuard
+from ..kernel.environment import find_journal
+from ..parallel.task_current import using_positions
+from ..parallel.task_node import Positions
+from .crossing import HostObjects, Reference, is_async_call
+from .errors import CrossingError
+from .sessions import Crossed, HostError
+
+_CATCHABLE = (ToolBoundaryError, ToolEvaluationError, ToolValidationError, CrossingError, TypeError)
+
+
+class HostCalls:
+    """The program, as the code of one step reaches it.
+
+    Args:
+        actor: The actor of the step.
+        objects: The objects that were sent.
+    """
+
+    def __init__(self, actor: StepActor, objects: HostObjects) -> None:
+        self._actor = actor
+        self._objects = objects
+        self.failures: list[BaseException] = []
+        """The errors of calls, for the code to catch."""
+
+    def is_async(self, target: Reference, method: str | None) -> bool:
+        """Whether the calls of a function, class or method have to be awaited by the code."""
+        try:
+            function = self._function(target, method)
+        except HostError:
+            return False
+        return is_async_call(function) and not isinstance(function, type)
+
+    async def begin(
+        self, target: Reference, method: str | None, args: list[Crossed], kwargs: dict[str, Crossed]
+    ) -> Callable[[], Awaitable[Crossed]]:
+        """Make a call, and return what waits for its result.
+
+        Raises:
+            HostError: It is refused.
+        """
+        function = self._function(target, method)
+        written = target.name if method is None else f"{target.name}.{method}"
+        positions = None if find_journal() is None else Positions(take_place("call"))
+        try:
+            given = [self._objects.received(each) for each in args]
+            named = {name: self._objects.received(each) for name, each in kwargs.items()}
+            call = await self._admitted(self._actor.call_guard, written, function, given, named)
+        except _CATCHABLE as error:
+            raise self._failed(error) from error
+        if positions is None:
+            pending = self._actor.post_call(written, call)
+        else:
+            with using_positions(positions, is_own=True):
+                pending = self._actor.post_call(written, call)
+
+        async def finish() -> Crossed:
+            if positions is None:
+                return await self._result(pending)
+            with using_positions(positions):
+                return await self._result(pending)
+
+        return finish
+
+    async def attribute(self, target: Reference, name: str) -> Crossed:
+        """Read a public attribute of an object.
+
+        Raises:
+            HostError: There is none, or it cannot cross.
+        """
+        owner = self._public_owner(target, name)
+
+        def read() -> object:
+            value = getattr(owner, name)
+            # An unknown awaitable is handed over as it is, and not awaited: reading calls nothing.
+            return self._objects.sent(value)
+
+        return await self._crossed(self._actor.post_call(f"{target.name}.{name}", read))
+
+    async def _admitted(
+        self,
+        guard: CallGuard | None,
+        written: str,
+        function: Callable[..., object],
+        args: list[object],
+        kwargs: dict[str, object],
+    ) -> Callable[[], object]:
+        if guard is not None:
+            return await guard.admit_waiting(written, function, *args, **kwargs)  # type: ignore[return-value]
+        made, positional, named = with_checked_arguments(function, tuple(args), kwargs)
+        return lambda: made(*positional, **named)
+
+    async def _result(self, pending: Pending[object]) -> Crossed:
+        value = await self._crossed(pending)
+        try:
+            return self._objects.sent(value)
+        except CrossingError as error:
+            raise self._failed(error) from error
+
+    async def _crossed(self, pending: Pending[object]) -> Any:
+        try:
+            return await self._actor.settle(pending)
+        except ToolEvaluationError as error:
+            raise self._failed(error.__cause__ or error) from error
+        except _CATCHABLE as error:
+            raise self._failed(error) from error
+
+    def _failed(self, error: BaseException) -> HostError:
+        self.failures.append(error)
+        return HostError(error)
+
+    def _function(self, target: Reference, method: str | None) -> Callable[..., Any]:
+        if method is None:
+            found = self._objects.find(target.key)
+            if found is None or not callable(found[1]):
+                raise self._failed(TypeError(f"'{target.name}' object is not callable"))
+            return found[1]
+        function = getattr(self._public_owner(target, method), method, None)
+        if not callable(function):
+            raise self._failed(AttributeError(f"'{target.name}' object has no method '{method}'"))
+        return function
+
+    def _public_owner(self, target: Reference, name: str) -> object:
+        found = self._objects.find(target.key)
+        if found is None or name.startswith("_"):
+            raise self._failed(AttributeError(f"'{target.name}' object has no attribute '{name}'"))
+        owner = found[1]
+        if isinstance(owner, ModuleType) and inspect.ismodule(inspect.getattr_static(owner, name, None)):
+            raise self._failed(AttributeError(f"the module '{name}' is not available in the sandbox"))
+        return owner

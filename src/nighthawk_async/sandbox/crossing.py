@@ -156,11 +156,14 @@ class _Sending:
             return {self._key(key): self.sent(each, depth) for key, each in dict.items(value)}
         if base is not None:
             items = list(_items_of(value, base))
-            made: Iterable[object] = map(self._key, items) if base in (set, frozenset) else (
-                self.sent(each, depth) for each in items
+            made: Iterable[object] = (
+                map(self._key, items)
+                if base in (set, frozenset)
+                else (self.sent(each, depth) for each in items)
             )
             return base(made)
         if issubclass(kind, PurePath):
+            self._take(len(value.as_posix()))
             return PurePosixPath(value.as_posix())
         if issubclass(kind, bytearray):
             self._take(len(value))
@@ -228,6 +231,36 @@ class _Receiving:
         old = record_fields(original)
         fields = {name: self.received(each, old.get(name)) for name, each in value.fields.items()}
         return changed_record(original, {name: each for name, each in fields.items() if name in old})
+
+
+def is_kept_outside(value: object) -> bool:
+    """Whether code sees only the methods and attributes of a value: it is no data, function or class."""
+    kind: type = type(value)
+    if isinstance(value, types.ModuleType):
+        return not is_module_inside(value)
+    is_data = (
+        kind in _LEAVES or kind in (datetime, time) or _container_of(kind) is not None or is_record(kind)
+    )
+    is_other_data = isinstance(value, PurePath | bytearray | type)
+    is_exception = isinstance(value, BaseException) and kind.__module__ == "builtins"
+    return not (is_data or is_other_data or is_exception or is_function(value))
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two values that cross are equal in type, value and order."""
+    kind: Any = type(one)
+    if kind is not type(other):
+        return False
+    if kind is dict:
+        if len(one) != len(other):
+            return False
+        pairs = zip(one.items(), other.items(), strict=True)
+        return all(same(a, c) and same(b, d) for (a, b), (c, d) in pairs)
+    if kind in (list, tuple):
+        return len(one) == len(other) and all(map(same, one, other))
+    if kind is Reference:
+        return one.key == other.key and same(one.fields, other.fields)
+    return bool(one == other) or (kind is float and one != one and other != other)
 
 
 def is_record(kind: type) -> bool:
@@ -324,7 +357,9 @@ def _container_of(kind: type) -> Any:
 
 def _items_of(value: Any, base: Any) -> Iterable[object]:
     """The items of a container, read without running code of its class."""
-    return cast("Iterable[object]", deque.__iter__(value) if isinstance(value, deque) else base.__iter__(value))
+    return cast(
+        "Iterable[object]", deque.__iter__(value) if isinstance(value, deque) else base.__iter__(value)
+    )
 
 
 def _like(made: Any, old: Any) -> object:
@@ -367,4 +402,3 @@ def _with_fixed_offset(value: Any) -> object:
 
 def _article(noun: str) -> str:
     return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
-

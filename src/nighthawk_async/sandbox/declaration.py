@@ -1,9 +1,19 @@
 """The value of the setting `code=` that has a model's code run in a sandbox."""
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from ..errors import ConfigurationError
+from ..kernel.actor import StepActor
+from ..kernel.commands import StepCode
+from ..kernel.context import StepContext
+from ..lazy_exports import LazyModule
+from ..types.code import CodeLevel
+
+if TYPE_CHECKING:
+    from . import code_runner
+else:
+    code_runner = LazyModule(f"{__package__}.code_runner")  # needed by the first code of a step
 
 SandboxKind: TypeAlias = Literal["monty", "process"]
 
@@ -11,7 +21,7 @@ _MEMORY = {"monty": 64 * 2**20, "process": 512 * 2**20}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sandbox:
+class Sandbox(CodeLevel):
     """A worker process that runs the code of a block's model, with none of the program's memory.
 
     Values go in and out by copy. Functions that the block names, and methods of objects that it names, are
@@ -59,3 +69,16 @@ class Sandbox:
     def memory_bytes(self) -> int:
         """The most memory of the worker, in bytes."""
         return _MEMORY[self.kind] if self.memory is None else self.memory
+
+    @property
+    def evaluates(self) -> bool:
+        """Whether anything that a model writes is evaluated: it is, in the worker."""
+        return True
+
+    def step_code(self, actor: StepActor) -> StepCode:
+        """Return what runs the code of a step."""
+        return code_runner.SandboxedCode(actor, self)
+
+    def note(self, context: StepContext) -> str:
+        """Return what the prompt of a step says about the sandbox."""
+        return code_runner.note_of(self, context)

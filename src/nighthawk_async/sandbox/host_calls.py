@@ -144,3 +144,27 @@ class HostCalls:
         if isinstance(owner, ModuleType) and inspect.ismodule(inspect.getattr_static(owner, name, None)):
             raise self._failed(AttributeError(f"the module '{name}' is not available in the sandbox"))
         return owner
+
+
+def as_caught(error: BaseException) -> tuple[str, str]:
+    """The class and the message with which code catches an error of the program: one of Python's own.
+
+    A refusal is a `PermissionError`.
+    """
+    if isinstance(error, ToolBoundaryError):
+        return "PermissionError", error.message
+    kind = next((each for each in type(error).__mro__ if each.__module__ == "builtins"), Exception)
+    if kind not in _CAUGHT:
+        kind = RuntimeError
+    text = str(error)
+    return kind.__name__, text if kind is type(error) else f"{type(error).__name__}: {text}".removesuffix(
+        ": "
+    )
+
+
+_CAUGHT: frozenset[type] = frozenset(
+    {Exception, ArithmeticError, OverflowError, ZeroDivisionError, LookupError, IndexError, KeyError}
+    | {RuntimeError, NotImplementedError, RecursionError, AttributeError, NameError, ValueError}
+    | {OSError, FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError}
+    | {AssertionError, MemoryError, TimeoutError, TypeError}
+)

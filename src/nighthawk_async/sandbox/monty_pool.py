@@ -51,7 +51,9 @@ class MontyPool:
     def _close(self) -> None:
         self._pool.__exit__(None, None, None)
 
-    async def in_thread(self, function: Callable[[], Result], *, on_cancel: Callable[[], None] | None = None) -> Result:
+    async def in_thread(
+        self, function: Callable[[], Result], *, on_cancel: Callable[[], None] | None = None
+    ) -> Result:
         """Run a function in a thread of the pool.
 
         Args:

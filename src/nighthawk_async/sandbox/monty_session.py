@@ -6,6 +6,7 @@ that it awaits. Each of these turns is waited for in a thread, and answered on t
 
 import ast
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import anyio
@@ -13,14 +14,13 @@ import anyio
 from ..actors import BareTaskGroup
 from ..types.unset import UNSET
 from .declaration import Sandbox
-from .errors import SandboxUnavailableError
+from .host_calls import as_caught
 from .monty_pool import MontyPool, kill, package
 from .monty_values import PRELUDE, Doubtful, MontyValues
 from .sessions import Cell, CellEnd, CodeFailure, Crossed, Host, HostError, Inside
 
 _LAST = "_nh_last"
-_ENDS = "_nh_ends"
-_LIMITS = frozenset({"TimeoutError", "MemoryError"})
+_QUOTED_CHARACTERS = 200
 
 
 class MontySession:
@@ -38,26 +38,36 @@ class MontySession:
         self._process: int | None = None
         self._values = MontyValues()
         self._has_prelude = False
-        self._classes: dict[str, tuple[str, ...]] = {}
 
     async def run(self, cell: Cell, host: Host) -> CellEnd:
         """Run code; see `Session.run`."""
         if self._session is None:
             await self._begin()
+        try:
+            return await self._run(cell, host)
+        except BaseException:
+            kill(self._process)
+            await self.aclose()
+            raise
+
+    async def _run(self, cell: Cell, host: Host) -> CellEnd:
         output = package.CollectString()
-        turn = await self._turn(lambda: self._start(cell, output))
+        code, has_value = with_kept_value(cell)
+        if cell.may_await:
+            code += "".join(map(_awaiting, (*cell.binds, *((_LAST,) if has_value else ()))))
+        turn = await self._turn(lambda: self._start(cell, code, output))
+        names = (*cell.reads, *((_LAST,) if has_value else ()))
+        values: dict[str, Crossed] = {}
         try:
             failure = await self._drive(turn, host)
-            if failure is None:
-                values = await self._read(cell, host)
-                return CellEnd(value=values.pop(_LAST, UNSET), printed=output.output, values=values)
-            values = {} if failure.loses_names else await self._read(cell, host)
+            if failure is None or not failure.loses_names:
+                values = await self._read(names if failure is None else cell.reads)
         except _Lost as lost:
-            failure, values = lost.failure, {}
-        values.pop(_LAST, None)
-        if failure.loses_names:
+            failure = lost.failure
+        if failure is not None and failure.loses_names:
             await self.aclose()
-        return CellEnd(printed=output.output, values=values, failure=failure)
+        value = values.pop(_LAST, UNSET)
+        return CellEnd(value=value, printed=output.output, values=values, failure=failure)
 
     async def aclose(self) -> None:
         """Give the worker back."""
@@ -75,14 +85,19 @@ class MontySession:
     async def _turn(self, function: Callable[[], Any]) -> Any:
         return await self._pool.in_thread(function, on_cancel=lambda: kill(self._process))
 
-    def _start(self, cell: Cell, output: Any) -> Any:
+    def _start(self, cell: Cell, code: str, output: Any) -> Any:
         """Feed the names and the code, in a thread; return the first snapshot, or the error."""
         try:
             inputs = {name: self._values.given(value) for name, value in cell.inputs.items()}
+            if cell.may_await:
+                self._load_prelude()
             for name, module in cell.modules.items():
-                self._session.feed_run(f"import {module} as {name}")
-            return self._session.feed_start(with_kept_value(cell), inputs=inputs, print_callback=output)
-        except Exception as error:
+                with suppress(package.MontyError):  # then the name has no value
+                    self._feed(f"import {module} as {name}")
+            return self._session.feed_start(code, inputs=inputs, print_callback=output)
+        except _Lost as lost:
+            return lost
+        except package.MontyError as error:
             return error
 
     async def _drive(self, turn: Any, host: Host) -> CodeFailure | None:
@@ -98,46 +113,34 @@ class MontySession:
             return failure
         raise AssertionError("a group that is cancelled by its own code returns")
 
-    async def _read(self, cell: Cell, host: Host) -> dict[str, Crossed]:
+    async def _read(self, names: tuple[str, ...]) -> dict[str, Crossed]:
         """Read the wanted names, exactly those whose values are doubtful."""
-        names = (_LAST, *cell.reads)
-        found = await self._turn(lambda: self._read_names(names))
+        if not names:
+            return {}
         values: dict[str, Crossed] = {}
-        for name, value in found.items():
+        for name, value in (await self._turn(lambda: self._read_names(names))).items():
             try:
                 values[name] = self._values.taken(value)
             except Doubtful:
-                values[name] = await self._described(name, host)
-        if values.get(_LAST, 0) is None and not cell.is_expression and _LAST not in with_kept_value(cell):
-            del values[_LAST]
+                values[name] = await self._described(name)
         return values
 
     def _read_names(self, names: tuple[str, ...]) -> dict[str, Any]:
-        lines = [f"{_ENDS} = {{}}"]
-        for name in names:
-            lines.append(f"try:\n    {_ENDS}[{name!r}] = {name}\nexcept NameError:\n    pass")
-        return self._feed("\n".join([*lines, _ENDS]))
+        # One by one: a worker crashes that gives a class and its instance at once.
+        return {name: value for name in names if (value := self._feed(name, missing=UNSET)) is not UNSET}
 
-    async def _described(self, name: str, host: Host) -> Crossed:
-        """Describe the value of a name exactly, after the calls in it were awaited."""
-        code = f"{name} = await _nh_awaited({name})"
-        failure = await self._drive(await self._turn(lambda: self._feed_start(code)), host)
-        if failure is not None:
-            raise _Lost(failure)
-        fields = {each.name: tuple(each.fields or ()) for each in self._values.records()}
-        found = await self._turn(lambda: self._described_value(name, fields))
+    async def _described(self, name: str) -> Crossed:
+        """Describe the value of a name exactly."""
+        found = await self._turn(lambda: self._described_value(name, self._values.fields))
         return self._values.described(found) if isinstance(found, tuple) else found
 
-    def _feed_start(self, code: str) -> Any:
-        try:
-            if not self._has_prelude:
-                self._feed(PRELUDE)
-                self._has_prelude = True
-            return self._session.feed_start(code)
-        except package.MontyError as error:
-            return error
+    def _load_prelude(self) -> None:
+        if not self._has_prelude:
+            self._feed(PRELUDE)
+            self._has_prelude = True
 
     def _described_value(self, name: str, fields: dict[str, tuple[str, ...]]) -> Any:
+        self._load_prelude()
         try:
             return self._feed(f"_nh_described({name}, {fields!r})")
         except _Lost as lost:
@@ -145,38 +148,66 @@ class MontySession:
                 raise
             return Inside(kind="value", text=lost.failure.message)  # it contains itself, for example
 
-    def _feed(self, code: str) -> Any:
-        """Run code of the library, in a thread; names that it does not find have no values."""
+    def _feed(self, code: str, *, missing: object = None) -> Any:
+        """Run code of the library, in a thread.
+
+        Args:
+            code: The code.
+            missing: The result if a name has no value.
+        """
         try:
             turn = self._session.feed_start(code)
+            if isinstance(turn, package.MontyComplete):
+                return turn.output
             while not isinstance(turn, package.MontyComplete):
-                turn = turn.resume()
+                turn = turn.resume_not_handled() if hasattr(turn, "resume_not_handled") else turn.resume()
             return turn.output
+        except package.MontyRuntimeError as error:
+            if missing is UNSET and isinstance(error.exception(), NameError):
+                return missing
+            raise _Lost(self.failure_of(error)) from error
         except package.MontyError as error:
             raise _Lost(self.failure_of(error)) from error
 
     def failure_of(self, error: Exception) -> CodeFailure:
         """Return an error of a turn as the model reads it; other errors are raised."""
+        if isinstance(error, _Lost):
+            return error.failure
         if isinstance(error, package.MontyCrashedError):
-            return CodeFailure(
-                type_name="TimeoutError" if error.timed_out else "MemoryError",
-                message=f"the code was stopped: {error}",
-                is_of_limits=True,
-                loses_names=True,
-            )
+            return self._crash(error)
         if not isinstance(error, package.MontyError):
             raise error
         inner: BaseException = error.exception()
         type_name, message = error.display("type-msg").partition(": ")[::2]
         frames = [] if isinstance(error, package.MontyConversionError) else error.traceback()
-        is_of_limits = type(inner) in (TimeoutError, MemoryError) and "limit" in str(inner)
-        return CodeFailure(
-            type_name=type_name,
-            message=message,
-            line=next((each.line for each in reversed(frames) if each.filename.startswith("<python-input")), 0),
-            is_of_limits=is_of_limits,
-            loses_names=is_of_limits,
-        )
+        line = next((each.line for each in reversed(frames) if each.filename.startswith("<python-input")), 0)
+        if type(inner) is TimeoutError and "time limit" in message:
+            return self._limited("TimeoutError", self._too_slow(), line)
+        if type(inner) is MemoryError:
+            return self._limited("MemoryError", self._too_large(), line)
+        return CodeFailure(type_name=type_name, message=message, line=line)
+
+    def _crash(self, error: Any) -> CodeFailure:
+        if error.timed_out:
+            return self._limited("TimeoutError", self._too_slow())
+        if "memory" in str(error):
+            return self._limited("MemoryError", self._too_large())
+        reason = str(error).partition(": panicked")[0][:_QUOTED_CHARACTERS]
+        return self._limited("RuntimeError", f"the sandbox has crashed ({reason})")
+
+    def _too_slow(self) -> str:
+        return f"the code was stopped after {self._limits.seconds:g} seconds"
+
+    def _too_large(self) -> str:
+        return f"the code needs more than {self._limits.memory_bytes:,} bytes of memory"
+
+    def _limited(self, type_name: str, message: str, line: int = 0) -> CodeFailure:
+        return CodeFailure(type_name=type_name, message=message, line=line, loses_names=True)
+
+    @property
+    def most_seconds(self) -> float:
+        """The most time for one piece of code, and for one sleep in it."""
+        return self._limits.seconds
 
     @property
     def values(self) -> MontyValues:
@@ -189,7 +220,7 @@ class MontySession:
         def resumed() -> Any:
             try:
                 return function()
-            except Exception as error:
+            except package.MontyError as error:
                 return error
 
         return await self._turn(resumed)
@@ -312,7 +343,9 @@ class _Driver:
 
         if seconds > self._session.most_seconds:
             most = self._session.most_seconds
-            return await self._resume(turn, _exception(TimeoutError(f"no sleep is longer than {most:g} seconds")))
+            return await self._resume(
+                turn, _exception(TimeoutError(f"no sleep is longer than {most:g} seconds"))
+            )
         if turn.function_name == "time.sleep":
             await sleep()
             return await self._resume(turn, {"return_value": None})
@@ -320,28 +353,31 @@ class _Driver:
         return await self._resume(turn, {"future": ...})
 
 
-_NAMED = (AttributeError, ArithmeticError, LookupError, AssertionError, TypeError, ValueError, OSError, RuntimeError)
-
-
 def _exception(error: BaseException) -> dict[str, Any]:
-    """An error of the program as the code catches it: the nearest one of Python's own."""
-    kind = next((each for each in type(error).__mro__ if each.__module__ == "builtins"), Exception)
-    if not issubclass(kind, Exception) or kind in (ExceptionGroup, StopIteration, StopAsyncIteration):
-        kind = RuntimeError
-    text = str(error)
-    if kind.__name__ != type(error).__name__:
-        text = f"{type(error).__name__}: {text}"
-    return {"exc_type": kind.__name__, "message": text}
+    """An error of the program, as the package raises it in the code."""
+    type_name, message = as_caught(error)
+    return {"exc_type": type_name, "message": message}
 
 
-def with_kept_value(cell: Cell) -> str:
-    """The code of a cell, which keeps the value of its last line under a name of the library."""
+def _awaiting(name: str) -> str:
+    """Code after a cell that awaits the calls in the value of a name."""
+    return f"\ntry:\n    {name}\nexcept NameError:\n    pass\nelse:\n    {name} = await _nh_awaited({name})\n"
+
+
+def with_kept_value(cell: Cell) -> tuple[str, bool]:
+    """The code of a cell, which keeps the value of its last line under a name of the library, and whether it does.
+
+    Positions in the code stay as they are on every other line.
+    """
     if cell.is_expression:
-        return f"{_LAST} = ({cell.text}\n)"
-    tree = ast.parse(cell.text)
-    if not tree.body or not isinstance(tree.body[-1], ast.Expr):
-        return cell.text
-    last = tree.body[-1]
-    lines = cell.text.split("\n")
-    ...
-    return cell.text
+        return f"{_LAST} = ({cell.text}\n)", True
+    text = cell.text.replace("\r\n", "\n").replace("\r", "\n")
+    body = ast.parse(text).body
+    last = body[-1] if body else None
+    if not isinstance(last, ast.Expr) or last.end_lineno is None or last.end_col_offset is None:
+        return text, False
+    lines = [line.encode() for line in text.split("\n")]
+    end, start = last.end_lineno - 1, last.lineno - 1
+    lines[end] = lines[end][: last.end_col_offset] + b")" + lines[end][last.end_col_offset :]
+    lines[start] = lines[start][: last.col_offset] + f"{_LAST} = (".encode() + lines[start][last.col_offset :]
+    return b"\n".join(lines).decode(), True

@@ -48,6 +48,8 @@ class MontyValues:
     def __init__(self) -> None:
         self._made: dict[int, Any] = {}
         self._references: dict[int, Reference] = {}
+        self.fields: dict[str, tuple[str, ...]] = {}
+        """The names of the fields of records, by the names of their classes."""
 
     def given(self, value: Any) -> Any:
         """Return a value that crosses as the package takes it."""
@@ -64,6 +66,8 @@ class MontyValues:
         made = self._made.get(reference.key)
         if made is None:
             self._references[reference.key] = reference
+            if reference.fields is not None:
+                self.fields[reference.name] = tuple(reference.fields)
             made = self._made[reference.key] = self._make(reference)
         return made
 
@@ -124,6 +128,24 @@ class MontyValues:
             raise Doubtful("a record")
         return self.object_of(value)
 
+    def taken_argument(self, value: Any) -> Any:
+        """Return an argument of a call as it crosses.
+
+        Raises:
+            Doubtful: It contains what cannot leave the sandbox, or looks like that.
+        """
+        kind: Any = type(value)
+        if kind is str and is_suspicious(value):
+            function = self.find_function(value)
+            if function is None:
+                raise Doubtful(f"{value[:100]} cannot leave the sandbox: pass data, such as list(…) of it")
+            return function
+        if kind in (list, tuple, set, frozenset):
+            return kind([self.taken_argument(each) for each in value])
+        if kind is dict:
+            return {self.taken_argument(key): self.taken_argument(each) for key, each in value.items()}
+        return self.object_of(value)
+
     def object_of(self, value: Any) -> Any:
         """Return the reference or the class that an object from a worker stands for; other values themselves."""
         reference = _REFERENCES.get(id(value))
@@ -161,7 +183,9 @@ class MontyValues:
 
 def is_suspicious(text: str) -> bool:
     """Whether a text may be the `repr` of something that a worker cannot hand over."""
-    return text[:1] in _FIRST_CHARACTERS and len(text) < _MOST_TEXT and _SUSPICIOUS.fullmatch(text) is not None
+    return (
+        text[:1] in _FIRST_CHARACTERS and len(text) < _MOST_TEXT and _SUSPICIOUS.fullmatch(text) is not None
+    )
 
 
 _KINDS: dict[str, Any] = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}

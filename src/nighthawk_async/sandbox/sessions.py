@@ -3,7 +3,7 @@
 Two kinds of workers implement it; `tests/unit/sandbox/test_sessions.py` is the contract that both fulfil.
 """
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol, TypeAlias
 
 from msgspec import Struct
@@ -24,6 +24,9 @@ class Cell(Struct, frozen=True, kw_only=True):
         inputs: Names to bind first, with their values.
         modules: Names to bind first to modules, by the names of the modules.
         reads: The names whose values are wanted when it has ended.
+        binds: Those that the code may bind.
+        may_await: Whether it may call async functions. Calls in its value and in the names that it binds, which
+            it has not awaited, are awaited.
     """
 
     text: str
@@ -31,6 +34,8 @@ class Cell(Struct, frozen=True, kw_only=True):
     inputs: Mapping[str, Crossed] = {}
     modules: Mapping[str, str] = {}
     reads: tuple[str, ...] = ()
+    binds: tuple[str, ...] = ()
+    may_await: bool = False
 
 
 class CodeFailure(Struct, frozen=True, kw_only=True):
@@ -40,14 +45,12 @@ class CodeFailure(Struct, frozen=True, kw_only=True):
         type_name: The name of its class.
         message: The message.
         line: The number of the line; 0 if it is unknown.
-        is_of_limits: Whether a limit of the sandbox ended the code.
         loses_names: Whether the session has ended with it, so that the names which the code made are lost.
     """
 
     type_name: str
     message: str
     line: int = 0
-    is_of_limits: bool = False
     loses_names: bool = False
 
 
@@ -98,13 +101,13 @@ class Host(Protocol):
         """Whether the calls of a function, class or method have to be awaited by the code."""
         ...
 
-    async def call(
+    async def begin(
         self, target: Reference, method: str | None, args: list[Crossed], kwargs: dict[str, Crossed]
-    ) -> Crossed:
-        """Call it.
+    ) -> Callable[[], Awaitable[Crossed]]:
+        """Make a call, and return what waits for its result, which raises `HostError` if it fails.
 
         Raises:
-            HostError: The call is refused, or has failed.
+            HostError: It is refused.
         """
         ...
 

@@ -59,6 +59,8 @@ class _NoCode:
 class _Refusing:
     """Refuses all code."""
 
+    is_elsewhere = False
+
     def check(self, text: str, mode: Literal["eval", "exec"]) -> None:
         raise ToolBoundaryError(
             kind="invalid_input",

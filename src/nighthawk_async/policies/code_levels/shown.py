@@ -15,6 +15,8 @@ class ShownCode:
         context: The state of the step.
     """
 
+    is_elsewhere = False
+
     def __init__(self, context: StepContext) -> None:
         self._context = context
 

@@ -135,7 +135,11 @@ class SandboxedCode:
             self._inside.difference_update(news)
             modules = {name: module for name, module in cell.modules.items() if name not in self._sent}
             self._sent.update(modules)
-            end = await session.run(replace(cell, inputs=news, modules=modules), host)
+            try:
+                end = await session.run(replace(cell, inputs=news, modules=modules), host)
+            except BaseException:
+                self._forget()
+                raise
             names = await self._actor.settle(
                 self._actor.post_call("names of the sandbox", lambda: self._take_back(cell.reads, end))
             )
@@ -174,9 +178,13 @@ class SandboxedCode:
         """Set the names that the code has bound or changed, in the actor's turn; return what went wrong."""
         context = self._actor.context
         names, problem = context.step_locals, None
+        is_lost = end.failure is not None and end.failure.loses_names
         for name in reads:
             value = end.values.get(name, UNSET)
             if value is UNSET:
+                if name in self._sent and not is_lost:  # deleted
+                    del self._sent[name]
+                    names.pop(name, None)
                 continue
             if name in self._sent and same(self._sent[name], value):
                 continue
@@ -189,10 +197,14 @@ class SandboxedCode:
                 continue
             self._inside.discard(name)
             self._sent[name] = value
-        if end.failure is not None and end.failure.loses_names:
-            self._sent.clear()
-            self._reachable = frozenset()
+        if is_lost:
+            self._forget()
         return problem
+
+    def _forget(self) -> None:
+        """Note that the worker has ended."""
+        self._sent.clear()
+        self._reachable = frozenset()
 
     def _value(self, value: Crossed, *, is_expression: bool) -> object:
         if value is UNSET:
@@ -210,7 +222,8 @@ class SandboxedCode:
     def _fail(self, failure: CodeFailure, host: HostCalls, problems: Mapping[str, str], cell: Cell) -> None:
         """Raise the error of the code; that of a call of the program as it is."""
         for error in reversed(host.failures):
-            if as_caught(error) == (failure.type_name, failure.message):
+            type_name, message = as_caught(error)
+            if type_name == failure.type_name and failure.message in (message, repr(message)):
                 raise error
         text = f"{failure.type_name}: {failure.message}".removesuffix(": ")
         if failure.type_name == "NameError":
@@ -248,7 +261,7 @@ class _OpenSession(AbstractAsyncContextManager["Session"]):
 
     async def _open(self) -> Session:
         if self._sandbox.kind == "process":
-            return await process_session.open_session(self._sandbox)
+            return process_session.ProcessSession(self._sandbox)
         pool = await use_resource(
             self._keeper, monty_pool.MontyPool, "sandbox pool", monty_pool.MontyPool, ends_last=True
         )

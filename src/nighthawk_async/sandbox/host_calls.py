@@ -156,7 +156,7 @@ def as_caught(error: BaseException) -> tuple[str, str]:
     kind = next((each for each in type(error).__mro__ if each.__module__ == "builtins"), Exception)
     if kind not in _CAUGHT:
         kind = RuntimeError
-    text = str(error)
+    text = str(error.args[0]) if kind is KeyError and len(error.args) == 1 else str(error)
     return kind.__name__, text if kind is type(error) else f"{type(error).__name__}: {text}".removesuffix(
         ": "
     )

@@ -201,8 +201,8 @@ def natural_function(
         NaturalParseError: The source cannot be read, there is no natural block, a block is malformed, or a
             nested function has a block and is no natural function.
         NighthawkError: A check, or `on_partial`, cannot be called, the limits are no limits, a text is no
-            model id, there is no such level of code, or a generator has `on`. A model that does not exist is reported when the function is
-            called.
+            model id, the level of code is none, or a generator has `on`. A model that does not exist is
+            reported when the function is called.
         ToolRegistrationError: A tool cannot be offered. A name that is taken is reported when the function is
             called.
         TypeError: `on` is no placement.

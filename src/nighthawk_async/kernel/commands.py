@@ -45,6 +45,7 @@ from .cells import (
     with_results,
 )
 from .context import (
+    Rewriting,
     StepContext,
     StepNamespace,
     bound_names,
@@ -233,7 +234,12 @@ class CallGuard(Protocol):
     """Decides about every call that the code of one step makes."""
 
     def run(
-        self, namespace: StepNamespace, code: types.CodeType, text: str, mode: Literal["eval", "exec"]
+        self,
+        namespace: StepNamespace,
+        code: types.CodeType,
+        text: str,
+        mode: Literal["eval", "exec"],
+        rewriting: Rewriting | None = None,
     ) -> object:
         """Run code, as `StepNamespace.run` does, asking before each call.
 
@@ -242,6 +248,7 @@ class CallGuard(Protocol):
             code: The compiled code.
             text: Its text.
             mode: Whether it is an expression or statements.
+            rewriting: A change of it; None for none.
 
         Returns:
             The value; a `PausedCode` when people have to be waited for.
@@ -329,7 +336,7 @@ _BINDING = ":="
 
 
 class StepState(Struct, kw_only=True, eq=False):
-    """State of a step actor: the context, its namespace, the level and the guard of its code, and counters."""
+    """State of a step actor: the context, its namespace, level and guard of its code, and counters."""
 
     context: StepContext
     namespace: StepNamespace
@@ -355,11 +362,17 @@ class StepState(Struct, kw_only=True, eq=False):
             return self.step_code.run(self, code, text, mode)
         return self.run_as_python(code, text, mode)
 
-    def run_as_python(self, code: types.CodeType, text: str, mode: Literal["eval", "exec"]) -> object:
+    def run_as_python(
+        self,
+        code: types.CodeType,
+        text: str,
+        mode: Literal["eval", "exec"],
+        rewriting: Rewriting | None = None,
+    ) -> object:
         """Run code, guarded if there is a guard; see `StepNamespace.run` and `CallGuard.run`."""
         if self.call_guard is not None:
-            return self.call_guard.run(self.namespace, code, text, mode)
-        checked = with_checked_calls(text, code, mode)
+            return self.call_guard.run(self.namespace, code, text, mode, rewriting)
+        checked = with_checked_calls(text, code, mode, rewriting)
         value: Any = self.namespace.run(checked)
         if checked.co_flags & ~code.co_flags & inspect.CO_COROUTINE:
             with self.namespace.active():

@@ -50,23 +50,32 @@ class _NoCode:
     evaluates = False
 
     def step_code(self, actor: StepActor) -> StepCode:
-        return _REFUSING
+        return _Results(actor.context)
 
     def note(self, context: StepContext) -> str:
         return ""
 
 
-class _Refusing:
-    """Refuses all code."""
+class _Results:
+    """Refuses all code but the names of results, which stand for what tools have returned.
+
+    Args:
+        context: The state of the step.
+    """
+
+    def __init__(self, context: StepContext) -> None:
+        self._context = context
 
     is_elsewhere = False
 
     def check(self, text: str, mode: Literal["eval", "exec"]) -> None:
+        if text in self._context.helper_names and text in self._context.step_locals:
+            return
         raise ToolBoundaryError(
             kind="invalid_input",
             message="no code is evaluated in this block: answers are data",
-            guidance="Give values as JSON, and call the tools that are offered. (For the author of the block: "
-            "code='shown' allows expressions.)",
+            guidance="Give values as JSON, and call the tools that are offered."
+            " (For the author of the block: code='shown' allows expressions.)",
         )
 
     def check_target(self, target: AssignmentTarget) -> None:
@@ -74,8 +83,7 @@ class _Refusing:
             self.check(str(target), "eval")
 
     def run(self, state: StepState, code: types.CodeType, text: str, mode: Literal["eval", "exec"]) -> object:
-        self.check(text, mode)
-        return None
+        return self._context.step_locals[text]
 
 
 class _Shown:
@@ -90,5 +98,4 @@ class _Shown:
         return ""
 
 
-_REFUSING = _Refusing()
 _NAMED: dict[CodeLevelName, Coding | None] = {"none": _NoCode(), "shown": _Shown(), "python": None}

@@ -56,7 +56,9 @@ def find_bubblewrap() -> str:
     """
     program = shutil.which("bwrap") if sys.platform == "linux" else None
     if program is None:
-        reason = "is not installed" if sys.platform == "linux" else f"is for Linux, and this is {sys.platform}"
+        reason = (
+            "is not installed" if sys.platform == "linux" else f"is for Linux, and this is {sys.platform}"
+        )
         raise SandboxUnavailableError(
             f"Sandbox(kind='process') needs Bubblewrap: bwrap {reason}. No code is run without it"
         )

@@ -5,9 +5,9 @@ the arguments of natural functions checked. It is then a message to the actor, i
 has to be awaited is awaited outside the actor, so that calls which the code makes together run together.
 """
 
-import inspect
+import builtins
 from collections.abc import Awaitable, Callable
-from types import ModuleType
+from types import BuiltinFunctionType, ModuleType
 from typing import Any
 
 from ..errors import ToolBoundaryError, ToolEvaluationError, ToolValidationError
@@ -18,6 +18,7 @@ from ..kernel.commands import CallGuard
 from ..kernel.environment import find_journal
 from ..parallel.task_current import using_positions
 from ..parallel.task_node import Positions
+from ..policies.code_levels.members import SPECIAL, Members, is_private
 from .crossing import HostObjects, Reference, is_async_call
 from .errors import CrossingError
 from .sessions import Crossed, HostError
@@ -84,14 +85,12 @@ class HostCalls:
         Raises:
             HostError: There is none, or it cannot cross.
         """
-        owner = self._public_owner(target, name)
+        pending = self._actor.post_call(f"{target.name}.{name}", lambda: self._read(target, name))
+        return await self._crossed(pending)
 
-        def read() -> object:
-            value = getattr(owner, name)
-            # An unknown awaitable is handed over as it is, and not awaited: reading calls nothing.
-            return self._objects.sent(value)
-
-        return await self._crossed(self._actor.post_call(f"{target.name}.{name}", read))
+    def _read(self, target: Reference, name: str) -> Crossed:
+        """Read an attribute, in the actor's turn; an awaitable one crosses as an object."""
+        return self._objects.sent(self._member(target, name))
 
     async def _admitted(
         self,
@@ -117,7 +116,8 @@ class HostCalls:
         try:
             return await self._actor.settle(pending)
         except ToolEvaluationError as error:
-            raise self._failed(error.__cause__ or error) from error
+            cause = error.__cause__ or error
+            raise (cause if isinstance(cause, HostError) else self._failed(cause)) from error
         except _CATCHABLE as error:
             raise self._failed(error) from error
 
@@ -128,22 +128,41 @@ class HostCalls:
     def _function(self, target: Reference, method: str | None) -> Callable[..., Any]:
         if method is None:
             found = self._objects.find(target.key)
-            if found is None or not callable(found[1]):
-                raise self._failed(TypeError(f"'{target.name}' object is not callable"))
-            return found[1]
-        function = getattr(self._public_owner(target, method), method, None)
+            function: object = None if found is None else found[1]
+        else:
+            function = self._member(target, method)
         if not callable(function):
-            raise self._failed(AttributeError(f"'{target.name}' object has no method '{method}'"))
+            raise HostError(TypeError(f"'{target.name}' object is not callable"))
+        if _is_of_interpreter(function):
+            raise HostError(TypeError(f"{target.name} is not available in the sandbox"))
         return function
 
-    def _public_owner(self, target: Reference, name: str) -> object:
+    def _member(self, target: Reference, name: str) -> object:
+        """A public attribute of an object.
+
+        Raises:
+            HostError: There is none.
+        """
         found = self._objects.find(target.key)
-        if found is None or name.startswith("_"):
-            raise self._failed(AttributeError(f"'{target.name}' object has no attribute '{name}'"))
-        owner = found[1]
-        if isinstance(owner, ModuleType) and inspect.ismodule(inspect.getattr_static(owner, name, None)):
-            raise self._failed(AttributeError(f"the module '{name}' is not available in the sandbox"))
-        return owner
+        if found is None or is_private(name):
+            raise HostError(AttributeError(f"'{target.name}' object has no attribute '{name}'"))
+        try:
+            owner = found[1]
+            value = Members.special(owner, name) if name in SPECIAL else Members.member(getattr(owner, name))
+        except AttributeError as error:
+            raise HostError(error) from error
+        except Exception as error:  # a property of the program may raise anything
+            raise self._failed(error) from error
+        if isinstance(owner, ModuleType) and getattr(value, "__module__", owner.__name__) != owner.__name__:
+            raise HostError(AttributeError(f"'{name}' is not the module's own"))
+        return value
+
+
+def _is_of_interpreter(function: object) -> bool:
+    """Whether a callable is one of Python's builtins, of which the sandbox has its own, or makes classes."""
+    if isinstance(function, type):
+        return issubclass(function, type) or function is object
+    return isinstance(function, BuiltinFunctionType) and function.__self__ is builtins
 
 
 def as_caught(error: BaseException) -> tuple[str, str]:

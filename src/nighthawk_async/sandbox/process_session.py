@@ -144,7 +144,9 @@ class ProcessSession:
                 if answering.in_flight:  # it may wait for the program
                     await answering.wait()
                     continue
-                raise _EndedError("TimeoutError", f"the code was stopped after {self._sandbox.seconds:g} seconds")
+                raise _EndedError(
+                    "TimeoutError", f"the code was stopped after {self._sandbox.seconds:g} seconds"
+                )
             self._is_new = False
             if not answering.in_flight:
                 running = max(_GRACE_SECONDS, running - (anyio.current_time() - before))
@@ -239,7 +241,9 @@ class ProcessSession:
             raise SandboxUnavailableError(
                 f"Sandbox(kind='process') does not work here, and no code is run: {said or f'exit status {status}'}"
             ) from error
-        raise _EndedError("RuntimeError", f"the process of the sandbox has ended (exit status {status})") from error
+        raise _EndedError(
+            "RuntimeError", f"the process of the sandbox has ended (exit status {status})"
+        ) from error
 
 
 class _Answering:
@@ -271,7 +275,9 @@ class _Answering:
                 self._start(number, lambda: self._host.attribute(target, str(name)))
                 return
             args: Any = self._session.decoded({"t": "l", "v": message.get("args")})
-            kwargs: Any = self._session.decoded({"t": "d", "v": list(dict(message.get("kwargs") or {}).items())})
+            kwargs: Any = self._session.decoded(
+                {"t": "d", "v": list(dict(message.get("kwargs") or {}).items())}
+            )
             self._start(number, await self._host.begin(target, None, args, kwargs))
         except HostError as failed:
             await self._session.send_reply(number, {"error": as_caught(failed.error)})

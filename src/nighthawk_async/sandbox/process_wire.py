@@ -110,9 +110,7 @@ def decode(value: Any, find: Callable[[int], Reference | None], depth: int = 0) 
     try:
         tag, content = value["t"], value["v"]
         if tag == "d":
-            return {
-                decode(key, find, depth + 1): decode(each, find, depth + 1) for key, each in content
-            }
+            return {decode(key, find, depth + 1): decode(each, find, depth + 1) for key, each in content}
         if tag in _CONTAINERS:
             return _CONTAINERS[tag]([decode(each, find, depth + 1) for each in content])
         if tag == "r":

@@ -3,8 +3,8 @@
 Packages by floor, lowest first; each imports only from lower floors (`tests/architecture/test_floors.py`):
 
     0  errors, pickling, types, secret_names, configuration, observation, tracing, executions, causes,
-       sensitive_paths, threads, backoff, lazy_exports, signatures, suggestions, process_marks,
-       placements
+       sensitive_paths, system_calls, threads, backoff, lazy_exports, signatures, suggestions,
+       process_marks, placements
     1  confined_files, shell_words, line_process, natural, prompt, wire, catalog, actors, parallel
     2  command_risks, ports, journal_ports, credentials, values, telemetry_settings
     3  kernel

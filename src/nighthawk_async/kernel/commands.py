@@ -287,13 +287,12 @@ class StepCode(Protocol):
     """Checks and runs the code of one step, as its level allows.
 
     A step without one runs what its model writes like the program's own code.
-
-    Attributes:
-        is_elsewhere: Whether the code runs outside the program, so that its event loop means nothing to it.
     """
 
     @property
-    def is_elsewhere(self) -> bool: ...
+    def is_elsewhere(self) -> bool:
+        """Whether the code runs outside the program."""
+        ...
 
     def check(self, text: str, mode: Literal["eval", "exec"]) -> None:
         """Refuse code before any of it runs.

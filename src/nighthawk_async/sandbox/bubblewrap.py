@@ -7,8 +7,8 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from ..errors import SandboxUnavailableError
 from ..system_calls import system_call_filter
-from .errors import SandboxUnavailableError
 
 _SYSTEM = (
     *("/usr", "/bin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store"),

@@ -1,8 +1,8 @@
 """The code of one step in a sandbox: names that go in and out, errors, and what the model is told.
 
-The program has the values of all names that can leave the sandbox. Before code runs, the names that it mentions
-go in, if they are new or have changed; after it, those that it may have changed come back. So the worker can
-end at any time, and only what cannot leave it is lost: functions and classes that the code has defined.
+The program has the values of all names that can leave the sandbox. Before code runs, the names that it
+mentions go in, if they are new or have changed; after it, those that it may have changed come back. So the
+worker can end at any time, and only what cannot leave it is lost: functions that the code has defined.
 """
 
 import types
@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Literal, cast
 import anyio
 from msgspec.structs import replace
 
-from ..errors import ToolBoundaryError
+from ..causes import with_causes
+from ..errors import NighthawkError, SandboxUnavailableError, ToolBoundaryError
 from ..kernel.actor import StepActor
 from ..kernel.assignment import AssignmentTarget
 from ..kernel.cells import CURRENT_CELL, OUTPUT, PausedCode
@@ -163,8 +164,10 @@ class SandboxedCode:
         return name not in self._sent or not same(self._sent[name], value)
 
     async def _session(self) -> Session:
-        keeper = self._actor.keeper
+        keeper, step = self._actor.keeper, get_environment().step
         assert keeper is not None, "code runs while the step does"
+        if step is not None and _find_unavailable not in step.host_errors:
+            step.host_errors = (*step.host_errors, _find_unavailable)
         return await use_resource(keeper, self, "sandbox", self._open_session)
 
     def _open_session(self) -> AbstractAsyncContextManager[Session]:
@@ -266,6 +269,11 @@ class _OpenSession(AbstractAsyncContextManager["Session"]):
             self._keeper, monty_pool.MontyPool, "sandbox pool", monty_pool.MontyPool, ends_last=True
         )
         return monty_session.MontySession(pool, self._sandbox)
+
+
+def _find_unavailable(error: BaseException) -> NighthawkError | None:
+    """Return the error of a sandbox that cannot run, which no model can fix."""
+    return next((each for each in with_causes(error) if isinstance(each, SandboxUnavailableError)), None)
 
 
 def _of_functions(code: types.CodeType) -> frozenset[str]:

@@ -1,11 +1,11 @@
 """Values on their way between a program and a sandbox.
 
-Data crosses by copy. An instance of a class of data crosses as a record: its public fields are copied, and its
-methods stay in the program. Everything else stays there whole, and crosses as a reference: a function that can
-be called, an object whose public methods can be called and whose public attributes can be read.
+Data crosses by copy. An instance of a class of data crosses as a record: its public fields are copied, and
+its methods stay in the program. Everything else stays there whole, and crosses as a reference: a function that
+can be called, an object whose public methods can be called and whose public attributes can be read.
 
-References are numbers that mean something to this program only: a worker that makes one up reaches nothing but
-what was sent to it.
+References are numbers that mean something to this program only: a worker that makes one up reaches nothing
+but what was sent to it.
 """
 
 import dataclasses
@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from datetime import date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal
 from pathlib import PurePath, PurePosixPath
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -60,6 +60,11 @@ _NATIVE_TYPES: frozenset[type] = frozenset(
     | {list, tuple, dict, set, frozenset, object, type(None)}
 )
 """Classes that a sandbox has itself."""
+
+
+def kind_of(value: object) -> Any:
+    """The class of a value, of which type checkers assume nothing."""
+    return type(value)
 
 
 def is_native_type(value: type) -> bool:
@@ -132,7 +137,7 @@ class _Sending:
         self._inside: set[int] = set()
 
     def sent(self, value: Any, depth: int) -> object:
-        kind: type = type(value)
+        kind = kind_of(value)
         if kind in _LEAVES:
             self._take(_size_of(value))
             return value
@@ -182,7 +187,7 @@ class _Sending:
     def _key(self, value: object) -> object:
         """An item of a set, or a key of a dict, which has to be hashed in the sandbox."""
         if type(value) is tuple:
-            return tuple(map(self._key, cast("tuple[object, ...]", value)))
+            return tuple(map(self._key, items_of(value)))
         if type(value) in _LEAVES or type(value) in (datetime, time):
             return self.sent(value, _MOST_DEPTH)
         if type(value) is frozenset or isinstance(value, PurePath):
@@ -200,20 +205,20 @@ class _Receiving:
         self._objects = objects
 
     def received(self, value: Any, like: Any) -> object:
-        kind: Any = type(value)
+        kind = kind_of(value)
         if kind is Reference:
             return self._object(value)
         if hasattr(kind, "__struct_fields__"):
             raise CrossingError(f"{_article(value.kind)} exists in the sandbox only: {value.text[:200]}")
         if kind is dict:
-            old = like if isinstance(like, dict) else {}
+            old: Any = like if issubclass(kind_of(like), dict) else {}
             made = {
                 self.received(key, None): self.received(each, old.get(key) if _is_plain_key(key) else None)
                 for key, each in value.items()
             }
             return _like(made, like)
         if kind in (list, tuple):
-            olds = list(like) if isinstance(like, list | tuple | deque) else []
+            olds: list[Any] = list(like) if issubclass(kind_of(like), list | tuple | deque) else []
             olds += [None] * (len(value) - len(olds))
             made_list = [self.received(each, old) for each, old in zip(value, olds, strict=False)]
             return _like(kind(made_list), like)
@@ -235,7 +240,7 @@ class _Receiving:
 
 def is_kept_outside(value: object) -> bool:
     """Whether code sees only the methods and attributes of a value: it is no data, function or class."""
-    kind: type = type(value)
+    kind = kind_of(value)
     if isinstance(value, types.ModuleType):
         return not is_module_inside(value)
     is_data = (
@@ -248,7 +253,7 @@ def is_kept_outside(value: object) -> bool:
 
 def same(one: Any, other: Any) -> bool:
     """Whether two values that cross are equal in type, value and order."""
-    kind: Any = type(one)
+    kind = kind_of(one)
     if kind is not type(other):
         return False
     if kind is dict:
@@ -273,11 +278,15 @@ def is_record(kind: type) -> bool:
     )
 
 
+def _class_attribute(kind: type, name: str) -> Any:
+    return getattr(kind, name)
+
+
 def record_fields(value: Any) -> dict[str, object]:
     """The public fields of a record, read without running its code."""
-    kind: Any = type(value)
+    kind = kind_of(value)
     if issubclass(kind, tuple):
-        return dict(zip(kind._fields, tuple.__iter__(value), strict=True))
+        return dict(zip(_class_attribute(kind, "_fields"), tuple.__iter__(value), strict=True))
     if issubclass(kind, enum.Enum):
         return {"name": value._name_, "value": value._value_}
     return object_fields(value)
@@ -290,15 +299,15 @@ def changed_record(original: Any, fields: Mapping[str, object]) -> object:
         CrossingError: Records of its class are not made anew.
         ToolValidationError: The fields do not match.
     """
-    kind: Any = type(original)
+    kind = kind_of(original)
     subject = f"{kind.__name__} from the sandbox"
     if issubclass(kind, enum.Enum):
         raise CrossingError(f"a member of {kind.__name__} cannot be changed")
     if issubclass(kind, BaseModel):
         whole = {**{name: getattr(original, name) for name in kind.model_fields}, **fields}
-        return validate_value(kind.model_construct(**whole), kind, subject=subject)
+        return validate_value(kind.model_construct(None, **whole), kind, subject=subject)
     if issubclass(kind, tuple):
-        return kind._make(fields.values())
+        return _class_attribute(kind, "_make")(fields.values())
     try:
         if issubclass(kind, Struct):
             return msgspec.structs.replace(original, **fields)
@@ -357,24 +366,29 @@ def _container_of(kind: type) -> Any:
 
 def _items_of(value: Any, base: Any) -> Iterable[object]:
     """The items of a container, read without running code of its class."""
-    return cast(
-        "Iterable[object]", deque.__iter__(value) if isinstance(value, deque) else base.__iter__(value)
-    )
+    read: Any = deque if issubclass(kind_of(value), deque) else base
+    items: Iterable[object] = read.__iter__(value)
+    return items
+
+
+def items_of(value: Any) -> list[object]:
+    """The items of a container of a plain kind."""
+    return list(value)
 
 
 def _like(made: Any, old: Any) -> object:
     """A container or text of the kind that it replaces, for kinds that cross as plainer ones."""
-    kind: Any = type(old)
+    kind = kind_of(old)
     if old is None or kind is type(made):
         return made
-    if isinstance(old, deque) and type(made) is list:
-        return deque(made, old.maxlen)
+    if issubclass(kind, deque) and type(made) is list:
+        return kind(made, old.maxlen)
     if type(made) is bytes and kind is bytearray:
         return bytearray(made)
-    if isinstance(made, PurePath) and isinstance(old, PurePath):
+    if type(made) is PurePosixPath and issubclass(kind, PurePath):
         return kind(made)
     factory: object = getattr(old, "default_factory", UNKNOWN)
-    if type(made) is dict and kind.__module__ == "collections" and isinstance(old, dict):
+    if type(made) is dict and kind.__module__ == "collections" and issubclass(kind, dict):
         return kind(made) if factory is UNKNOWN else kind(factory, made)
     return made
 

@@ -25,21 +25,22 @@ class Sandbox(CodeLevel):
     """A worker process that runs the code of a block's model, with none of the program's memory.
 
     Values go in and out by copy. Functions that the block names, and methods of objects that it names, are
-    called in the program, under the permissions, approvals, budgets and hooks of the step. Nothing else of the
-    program or the machine can be reached: no files, no environment, no network.
+    called in the program, under the permissions, approvals, budgets and hooks of the step. Nothing else of
+    the program or the machine can be reached: no files, no environment, no network.
 
-    - `"monty"` runs a subset of Python, without inheritance of classes, generators and third-party packages, in a
-      few milliseconds, on Linux, macOS and Windows. It needs the extra `sandbox`.
-    - `"process"` runs this version of Python, with the packages of this environment, in Bubblewrap (`bwrap`), on
-      Linux.
+    - `"monty"` runs a subset of Python, without inheritance of classes, generators and third-party packages,
+      in a few milliseconds, on Linux, macOS and Windows. It needs the extra `sandbox`.
+    - `"process"` runs this version of Python, with the packages of this environment, in Bubblewrap (`bwrap`),
+      on Linux.
 
-    Each step has a worker of its own from its first code until it ends. Names that code makes are kept for the
-    step's further code.
+    Each step has a worker of its own from its first code until it ends. Names that code makes are kept for
+    the step's further code.
 
     Args:
         kind: The kind of worker.
         memory: The most memory of the worker, in bytes; by default 64 MiB, and 512 MiB for a process.
-        seconds: The most time for one piece of code, in seconds, without the time that it waits for the program.
+        seconds: The most time for one piece of code, in seconds; the time in which it waits for the program
+            does not count.
         recursion: The greatest depth of calls.
         calls: The most calls of the program, and readings of its objects, that the code of one step makes.
 

@@ -1,8 +1,8 @@
 """Calls that code in a sandbox makes of the program, through the actor of its step.
 
-Each is admitted as the calls of other code are: by the permissions of the step, which may ask people, and with
-the arguments of natural functions checked. It is then a message to the actor, in the order of the calls; what
-has to be awaited is awaited outside the actor, so that calls which the code makes together run together.
+Each is admitted as the calls of other code are: by the permissions of the step, which may ask people, and
+with the arguments of natural functions checked. It is then a message to the actor, in the order of the calls;
+what has to be awaited is awaited outside the actor, so that calls which the code makes together run together.
 """
 
 import builtins

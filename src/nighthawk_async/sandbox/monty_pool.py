@@ -1,4 +1,4 @@
-"""The workers of the package pydantic-monty: a pool for each run, and threads in which their turns are waited for.
+"""The workers of the package pydantic-monty: a pool for each run, and threads that wait for their turns.
 
 The package waits in the calling thread, or on asyncio. So each turn of a worker runs in a thread, of which
 there are few: a turn never waits for the program, so all of them end, by the limits of the sandbox at the
@@ -15,10 +15,9 @@ import anyio
 import anyio.to_thread
 from anyio import CapacityLimiter, get_cancelled_exc_class
 
+from ..errors import SandboxUnavailableError
 from ..lazy_exports import LazyModule
 from .declaration import Sandbox
-from .errors import SandboxUnavailableError
-
 
 Result = TypeVar("Result")
 
@@ -111,8 +110,8 @@ def _open_pool() -> Any:
         pool.__enter__()
     except ImportError as error:
         raise SandboxUnavailableError(
-            "nh.Sandbox() needs the package pydantic-monty: pip install 'nighthawk-async[sandbox]'. No code is run "
-            "without it"
+            "nh.Sandbox() needs the package pydantic-monty: pip install 'nighthawk-async[sandbox]'. "
+            "No code is run without it"
         ) from error
     except Exception as error:
         raise SandboxUnavailableError(f"pydantic-monty does not work here: {error}") from error

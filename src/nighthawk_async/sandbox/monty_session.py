@@ -169,7 +169,7 @@ class MontySession:
         except package.MontyError as error:
             raise _Lost(self.failure_of(error)) from error
 
-    def failure_of(self, error: Exception) -> CodeFailure:
+    def failure_of(self, error: Any) -> CodeFailure:
         """Return an error of a turn as the model reads it; other errors are raised."""
         if isinstance(error, _Lost):
             return error.failure
@@ -365,7 +365,7 @@ def _awaiting(name: str) -> str:
 
 
 def with_kept_value(cell: Cell) -> tuple[str, bool]:
-    """The code of a cell, which keeps the value of its last line under a name of the library, and whether it does.
+    """The code of a cell that keeps the value of its last line under a name, and whether there is one.
 
     Positions in the code stay as they are on every other line.
     """

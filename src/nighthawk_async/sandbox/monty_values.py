@@ -1,15 +1,14 @@
 """Values between this program and a worker of pydantic-monty.
 
-The worker gives what it cannot hand over, such as a function that code has defined, as its `repr`. A text that
-looks like one is suspicious, and the worker is asked what it is.
+The worker gives what it cannot hand over, such as a function that code has defined, as its `repr`. A text
+that looks like one is suspicious, and the worker is asked what it is.
 """
 
 import re
 from typing import Any
 from uuid import UUID
 
-
-from .crossing import Reference
+from .crossing import Reference, kind_of
 from .monty_pool import package
 from .sessions import Inside
 
@@ -53,7 +52,7 @@ class MontyValues:
 
     def given(self, value: Any) -> Any:
         """Return a value that crosses as the package takes it."""
-        kind: Any = type(value)
+        kind = kind_of(value)
         if kind is Reference:
             return self._wrapper(value)
         if kind is dict:
@@ -111,7 +110,7 @@ class MontyValues:
         Raises:
             Doubtful: One may be, or a record in it may have changed.
         """
-        kind: Any = type(value)
+        kind = kind_of(value)
         if kind is str:
             if not is_certain and is_suspicious(value):
                 raise Doubtful(value)
@@ -134,11 +133,11 @@ class MontyValues:
         Raises:
             Doubtful: It contains what cannot leave the sandbox, or looks like that.
         """
-        kind: Any = type(value)
+        kind = kind_of(value)
         if kind is str and is_suspicious(value):
             function = self.find_function(value)
             if function is None:
-                raise Doubtful(f"{value[:100]} cannot leave the sandbox: pass data, such as list(…) of it")
+                raise Doubtful(f"{value[:100]} cannot leave the sandbox: pass data")
             return function
         if kind in (list, tuple, set, frozenset):
             return kind([self.taken_argument(each) for each in value])
@@ -151,7 +150,7 @@ class MontyValues:
         reference = _REFERENCES.get(id(value))
         if reference is not None:
             return self._references.get(reference.key, reference)
-        kind = type(value)
+        kind = kind_of(value)
         if kind is package.MontyClassProxy or kind is package.MontyClassTypeProxy:
             found = self._references.get(value.id.int)
             return found or Inside(kind=value.name, text=repr(value.attributes))
@@ -230,7 +229,9 @@ def _nh_described(v, fields):
             except AttributeError:
                 pass
         return ('record', (v, found))
-    if n in ('coroutine', 'range', 'slice', 'dict_keys', 'dict_values', 'dict_items', 'module', 'type', 'TextIOWrapper') or n.endswith('iterator'):
+    if n.startswith('dict_') or n.endswith('iterator'):
+        return (n, repr(v))
+    if n in ('coroutine', 'range', 'slice', 'module', 'type', 'TextIOWrapper'):
         return (n, repr(v))
     return ('data', v)
 
@@ -240,7 +241,11 @@ async def _nh_awaited(v):
         return await _nh_awaited(await v)
     if n == 'list' or n == 'tuple' or n == 'set' or n == 'frozenset':
         items = await _nh_gathered(list(v))
-        return items if n == 'list' else (tuple(items) if n == 'tuple' else (set(items) if n == 'set' else frozenset(items)))
+        if n == 'tuple':
+            return tuple(items)
+        if n == 'set':
+            return set(items)
+        return items if n == 'list' else frozenset(items)
     if n == 'dict':
         items = await _nh_gathered(list(v.values()))
         return dict(zip(list(v), items))

@@ -1,14 +1,16 @@
 """The program in the process of a sandbox: it runs code, and asks the program outside for everything else.
 
-It is given to Python as a text and imports nothing of the library. Messages are lines of JSON: `run` comes in,
-`end` goes out; between them go calls and readings of attributes, and their replies come in. See
+It is given to Python as a text and imports nothing of the library. Messages are lines of JSON: `run` comes
+in, `end` goes out; between them go calls and readings of attributes, and their replies come in. See
 `process_wire` for the values.
 
 What this file does protects nothing: the code can change all of it. Bubblewrap, the limits of the system and
 the program outside do.
 """
 
-# pyright: basic
+# It is a program of its own, whose functions are used nowhere else.
+# ruff: noqa: D102, D103
+# pyright: basic, reportArgumentType=false, reportCallIssue=false
 
 import ast
 import asyncio

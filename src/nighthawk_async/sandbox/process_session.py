@@ -1,4 +1,4 @@
-"""A process that runs the code of one step in Bubblewrap, by messages over its pipes; see `process_program`."""
+"""A process that runs the code of one step in Bubblewrap; see `process_program` for the messages."""
 
 import json
 import subprocess
@@ -13,11 +13,11 @@ import anyio.to_thread
 from anyio.abc import ByteReceiveStream, Process, TaskGroup
 
 from ..actors import BareTaskGroup
+from ..errors import SandboxUnavailableError
 from ..types.unset import UNSET
 from .bubblewrap import filtered_system_calls, find_bubblewrap, process_command
-from .crossing import Reference
+from .crossing import Reference, kind_of
 from .declaration import Sandbox
-from .errors import SandboxUnavailableError
 from .host_calls import as_caught
 from .process_wire import WireError, decode, encode
 from .sessions import Cell, CellEnd, CodeFailure, Crossed, Host, HostError
@@ -124,11 +124,11 @@ class ProcessSession:
                 self._references.setdefault(
                     value.class_key, Reference(key=value.class_key, kind="class", name=value.name)
                 )
-        elif isinstance(value, dict):
-            for each in value.values():  # type: ignore[reportUnknownVariableType]
+        elif kind_of(value) is dict:
+            for each in value.values():
                 self._noted(each)
-        elif isinstance(value, list | tuple):
-            for each in value:  # type: ignore[reportUnknownVariableType]
+        elif kind_of(value) in (list, tuple):
+            for each in value:
                 self._noted(each)
         return value
 
@@ -173,13 +173,13 @@ class ProcessSession:
         failed: Any = end.get("failure")
         values: Any = end.get("values")
         failure = None
-        if isinstance(failed, list) and len(failed) == 3:
-            type_name, text, line = failed
-            failure = self._failure(str(type_name), str(text), line if isinstance(line, int) else 0)
+        if kind_of(failed) is list and len(failed) == 3:
+            line = failed[2] if type(failed[2]) is int else 0
+            failure = self._failure(str(failed[0]), str(failed[1]), line)
         return CellEnd(
             value=self.decoded(end["value"]) if "value" in end else UNSET,
             printed=str(end.get("printed", "")),
-            values={str(k): self.decoded(v) for k, v in values.items()} if isinstance(values, dict) else {},
+            values={str(k): self.decoded(v) for k, v in values.items()} if kind_of(values) is dict else {},
             failure=failure,
         )
 
@@ -212,7 +212,8 @@ class ProcessSession:
             _EndedError: The process has ended, or sends no messages.
         """
         process = self._process
-        assert process is not None and process.stdout is not None
+        assert process is not None
+        assert process.stdout is not None
         searched = 0
         while (end := self._buffer.find(b"\n", searched)) < 0:
             searched = len(self._buffer)
@@ -228,9 +229,9 @@ class ProcessSession:
             message: Any = await _in_thread_if_large(line, json.loads, _LARGE_BYTES)
         except (ValueError, RecursionError) as error:
             raise _EndedError("RuntimeError", "the sandbox has sent what is no message") from error
-        if not isinstance(message, dict):
+        if kind_of(message) is not dict:
             raise _EndedError("RuntimeError", "the sandbox has sent what is no message")
-        return message  # type: ignore[reportUnknownVariableType]
+        return message
 
     async def _raise_ended(self, error: BaseException) -> None:
         process = self._process
@@ -239,7 +240,8 @@ class ProcessSession:
         if self._is_new:
             said = await _text_of(process.stderr)
             raise SandboxUnavailableError(
-                f"Sandbox(kind='process') does not work here, and no code is run: {said or f'exit status {status}'}"
+                "Sandbox(kind='process') does not work here, and no code is run: "
+                f"{said or f'exit status {status}'}"
             ) from error
         raise _EndedError(
             "RuntimeError", f"the process of the sandbox has ended (exit status {status})"

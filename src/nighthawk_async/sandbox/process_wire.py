@@ -16,7 +16,7 @@ from decimal import Decimal
 from pathlib import PurePath, PurePosixPath
 from typing import Any
 
-from .crossing import Reference
+from .crossing import Reference, kind_of
 from .sessions import Crossed, Inside
 
 _SMALL = 2**53
@@ -25,8 +25,10 @@ _CONTAINERS: Mapping[str, Any] = {"l": list, "T": tuple, "S": set, "Z": frozense
 _TAGS = {kind: tag for tag, kind in _CONTAINERS.items()}
 _TYPES: Mapping[str, type] = {
     each.__name__: each
-    for each in (bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset, object)
-    + (date, datetime, time, timedelta, Decimal)
+    for each in (
+        *(bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset, object),
+        *(date, datetime, time, timedelta, Decimal),
+    )
 }
 _EXCEPTIONS: Mapping[str, type[BaseException]] = {
     name: value
@@ -46,7 +48,7 @@ def encode(value: Any, is_async: Callable[[Reference], bool]) -> Any:
         value: The value.
         is_async: Whether calls of a function have to be awaited.
     """
-    kind: Any = type(value)
+    kind = kind_of(value)
     if value is None or kind is bool or kind is str:
         return value
     if kind is int:

@@ -1,6 +1,6 @@
-"""The interface between a step and the worker that runs its code: cells, their ends, and requests of the host.
+"""The interface between a step and the worker that runs its code: cells, their ends, calls of the program.
 
-Two kinds of workers implement it; `tests/unit/sandbox/test_sessions.py` is the contract that both fulfil.
+Two kinds of workers implement it; `tests/unit/sandbox` runs every test of code on both.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -25,8 +25,8 @@ class Cell(Struct, frozen=True, kw_only=True):
         modules: Names to bind first to modules, by the names of the modules.
         reads: The names whose values are wanted when it has ended.
         binds: Those that the code may bind.
-        may_await: Whether it may call async functions. Calls in its value and in the names that it binds, which
-            it has not awaited, are awaited.
+        may_await: Whether it may call async functions. Calls in its value and in the names that it binds are
+            awaited, if it has not done so.
     """
 
     text: str

@@ -15,10 +15,9 @@ def visible_value(name: str, context: StepContext) -> object:
         return context.referenced_globals[name]
     if name in context.raise_error_types:
         return context.raise_error_types[name]
-    value = context.step_globals.get(name, UNSET)
-    if isinstance(value, type) and any(value is each for each in _shown_types(context)):
-        return value
-    return UNSET
+    value: object = context.step_globals.get(name, UNSET)
+    is_shown = isinstance(value, type) and any(each is value for each in _shown_types(context))
+    return value if is_shown else UNSET
 
 
 def _shown_types(context: StepContext) -> Iterator[object]:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 import anyio.lowlevel
+import anyio.to_thread
 import pytest
 from pydantic import BaseModel, Field
 
@@ -159,7 +160,9 @@ async def test_errors_name_the_line_and_the_step_goes_on(kind: Any) -> None:
 
 async def test_changes_of_copies_are_told_and_reach_nothing(kind: Any) -> None:
     xs, point = [1, 2], Point(1, ["a"])
-    written = Written("xs.append(3)\nlen(xs)", "point.x = 5\npoint.labels.append('b')", "xs, point.x", "xs[0]")
+    written = Written(
+        "xs.append(3)\nlen(xs)", "point.x = 5\npoint.labels.append('b')", "xs, point.x", "xs[0]"
+    )
     async with written.run(nh.Sandbox(kind=kind)):
         await act(xs, point, Mailer())
     notes = [written.answer(position)["value"] for position in (0, 1)]
@@ -247,15 +250,15 @@ async def test_data_comes_back_equal_in_type_and_value(kind: Any) -> None:
     }
 
     @nh.natural_function
-    async def give(value: Any) -> Any:
+    async def give(values: dict[str, Any]) -> Any:
         given: Any = None
         """natural
-        Set <:given> to <value>. Use <add>.
+        Set <:given> to the items of <values>. Use <add>.
         """
         return given
 
-    async with Written(*["value", "given = value"]).run(nh.Sandbox(kind=kind)):
-        back = {name: await give(value) for name, value in values.items()}
+    async with Written("given = [values[name] for name in values]").run(nh.Sandbox(kind=kind)):
+        back = dict(zip(values, await give(values), strict=True))
     plainer = {"ordered": dict, "counter": dict, "default": dict, "deque": list, "file": PurePosixPath}
     for name, value in values.items():
         expected: Any = plainer.get(name, lambda each: each)
@@ -348,5 +351,5 @@ async def test_synchronous_functions_have_it_too(kind: Any) -> None:
         """
         return total
 
-    with Written("total = sum([add(n) for n in xs])").run(nh.Sandbox(kind=kind)):
-        assert compute([1, 2, 3]) == 9
+    async with Written("total = sum([add(n) for n in xs])").run(nh.Sandbox(kind=kind)):
+        assert await anyio.to_thread.run_sync(compute, [1, 2, 3]) == 9

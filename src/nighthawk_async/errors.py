@@ -191,7 +191,7 @@ class MissingCredentialError(ConfigurationError):
 
 
 class SandboxUnavailableError(ConfigurationError):
-    """The sandbox for a model's code cannot run here. The code then runs nowhere: no level takes its place."""
+    """The sandbox for a model's code cannot run here. The code runs nowhere: no level takes its place."""
 
 
 class UnsupportedContentError(ConfigurationError):

@@ -20,8 +20,8 @@ _SCRATCH_BYTES = 2**24
 def process_command(program: str, command: Sequence[str], *, filter_descriptor: int) -> list[str]:
     """The command line. Pure, apart from the folders of this Python.
 
-    The process has no network, no files but those of the system and of this Python, no environment, no rights,
-    and no other processes. It can write a few megabytes below `/tmp`, which end with it.
+    The process has no network, no files but those of the system and of this Python, no environment, no
+    rights, and no other processes. It can write a few megabytes below `/tmp`, which end with it.
 
     Args:
         program: The path of `bwrap`.

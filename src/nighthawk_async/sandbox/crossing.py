@@ -1,8 +1,8 @@
 """Values on their way between a program and a sandbox.
 
 Data crosses by copy. An instance of a class of data crosses as a record: its public fields are copied, and
-its methods stay in the program. Everything else stays there whole, and crosses as a reference: a function that
-can be called, an object whose public methods can be called and whose public attributes can be read.
+its methods stay in the program. Everything else stays there whole, and crosses as a reference: a function
+that can be called, an object whose public methods can be called and whose public attributes can be read.
 
 References are numbers that mean something to this program only: a worker that makes one up reaches nothing
 but what was sent to it.

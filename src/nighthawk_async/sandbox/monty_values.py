@@ -146,7 +146,7 @@ class MontyValues:
         return self.object_of(value)
 
     def object_of(self, value: Any) -> Any:
-        """Return the reference or the class that an object from a worker stands for; other values themselves."""
+        """Return the reference that an object from a worker stands for; other values themselves."""
         reference = _REFERENCES.get(id(value))
         if reference is not None:
             return self._references.get(reference.key, reference)

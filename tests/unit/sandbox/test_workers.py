@@ -45,10 +45,10 @@ async def test_many_steps_at_once_have_workers_of_their_own(kind: Any) -> None:
     async def one(n: int) -> None:
         results[n] = await count(n)
 
-    async with Written("total = add(n)\nmine = total", "total = mine + add(n)").run(nh.Sandbox(kind=kind)):
-        async with anyio.create_task_group() as group:
-            for n in range(4 if kind == "process" else 20):
-                group.start_soon(one, n)
+    written = Written("total = add(n)\nmine = total", "total = mine + add(n)")
+    async with written.run(nh.Sandbox(kind=kind)), anyio.create_task_group() as group:
+        for n in range(4 if kind == "process" else 20):
+            group.start_soon(one, n)
     assert results == {n: 2 * (n + 1) for n in results}
     assert take_stock().children == before.children
 
@@ -83,7 +83,7 @@ async def test_200_steps_at_once_are_cancelled() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_worker_that_catches_everything_is_ended(kind: Any) -> None:
-    code = "while True:\n    try:\n        while True:\n            pass\n    except BaseException:\n        pass"
+    code = "while True:\n    try:\n        while True: pass\n    except BaseException: pass"
     written = Written("kept = 3\ndef lost():\n    return 1", code, "kept", "lost()")
     async with written.run(nh.Sandbox(kind=kind, seconds=0.2)):
         await count(1)

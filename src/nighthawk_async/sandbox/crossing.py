@@ -67,9 +67,14 @@ def kind_of(value: object) -> Any:
     return type(value)
 
 
+def derives(kind: type, base: Any) -> bool:
+    """Whether a class derives from another one, or one of others, without a conclusion of type checkers."""
+    return issubclass(kind, base)
+
+
 def is_native_type(value: type) -> bool:
     """Whether a sandbox has a class itself: data types, and the exceptions of Python."""
-    return value in _NATIVE_TYPES or (issubclass(value, BaseException) and value.__module__ == "builtins")
+    return value in _NATIVE_TYPES or (derives(value, BaseException) and value.__module__ == "builtins")
 
 
 class HostObjects:
@@ -156,26 +161,27 @@ class _Sending:
             self._inside.discard(id(value))
 
     def _of_parts(self, value: Any, kind: type, depth: int) -> object:
-        base = _container_of(kind)
+        base: Any = _container_of(kind)
         if base is dict:
-            return {self._key(key): self.sent(each, depth) for key, each in dict.items(value)}
+            pairs: Any = _read(dict, "items", value)
+            return {self._key(key): self.sent(each, depth) for key, each in pairs}
         if base is not None:
             items = list(_items_of(value, base))
-            made: Iterable[object] = (
+            made: Any = (
                 map(self._key, items)
                 if base in (set, frozenset)
                 else (self.sent(each, depth) for each in items)
             )
             return base(made)
-        if issubclass(kind, PurePath):
+        if derives(kind, PurePath):
             self._take(len(value.as_posix()))
             return PurePosixPath(value.as_posix())
-        if issubclass(kind, bytearray):
+        if derives(kind, bytearray):
             self._take(len(value))
             return bytes(value)
-        if issubclass(kind, type):
+        if derives(kind, type):
             return value if is_native_type(value) else self._objects.refer(value, "class", value.__name__)
-        if issubclass(kind, BaseException) and kind.__module__ == "builtins":
+        if derives(kind, BaseException) and kind.__module__ == "builtins":
             return kind(*(str(each) for each in value.args[:1]))
         if is_record(kind):
             fields = {name: self.sent(each, depth) for name, each in record_fields(value).items()}
@@ -211,14 +217,14 @@ class _Receiving:
         if hasattr(kind, "__struct_fields__"):
             raise CrossingError(f"{_article(value.kind)} exists in the sandbox only: {value.text[:200]}")
         if kind is dict:
-            old: Any = like if issubclass(kind_of(like), dict) else {}
+            old: Any = like if derives(kind_of(like), dict) else {}
             made = {
                 self.received(key, None): self.received(each, old.get(key) if _is_plain_key(key) else None)
                 for key, each in value.items()
             }
             return _like(made, like)
         if kind in (list, tuple):
-            olds: list[Any] = list(like) if issubclass(kind_of(like), list | tuple | deque) else []
+            olds: list[Any] = list(like) if derives(kind_of(like), list | tuple | deque) else []
             olds += [None] * (len(value) - len(olds))
             made_list = [self.received(each, old) for each, old in zip(value, olds, strict=False)]
             return _like(kind(made_list), like)
@@ -271,23 +277,32 @@ def same(one: Any, other: Any) -> bool:
 def is_record(kind: type) -> bool:
     """Whether instances of a class are data whose fields can be copied."""
     return (
-        dataclasses.is_dataclass(kind)
-        or issubclass(kind, BaseModel | Struct | enum.Enum)
-        or (issubclass(kind, tuple) and hasattr(kind, "_fields"))
+        _is_dataclass(kind)
+        or derives(kind, BaseModel | Struct | enum.Enum)
+        or (derives(kind, tuple) and hasattr(kind, "_fields"))
         or hasattr(kind, "__attrs_attrs__")
     )
+
+
+def _read(base: type, method: str, value: object) -> Any:
+    """Call a method of a builtin class, not that of a class which derives from it."""
+    return getattr(base, method)(value)
 
 
 def _class_attribute(kind: type, name: str) -> Any:
     return getattr(kind, name)
 
 
+def _is_dataclass(kind: object) -> bool:
+    return dataclasses.is_dataclass(kind)
+
+
 def record_fields(value: Any) -> dict[str, object]:
     """The public fields of a record, read without running its code."""
     kind = kind_of(value)
-    if issubclass(kind, tuple):
-        return dict(zip(_class_attribute(kind, "_fields"), tuple.__iter__(value), strict=True))
-    if issubclass(kind, enum.Enum):
+    if derives(kind, tuple):
+        return dict(zip(_class_attribute(kind, "_fields"), _read(tuple, "__iter__", value), strict=True))
+    if derives(kind, enum.Enum):
         return {"name": value._name_, "value": value._value_}
     return object_fields(value)
 
@@ -301,17 +316,17 @@ def changed_record(original: Any, fields: Mapping[str, object]) -> object:
     """
     kind = kind_of(original)
     subject = f"{kind.__name__} from the sandbox"
-    if issubclass(kind, enum.Enum):
+    if derives(kind, enum.Enum):
         raise CrossingError(f"a member of {kind.__name__} cannot be changed")
-    if issubclass(kind, BaseModel):
+    if derives(kind, BaseModel):
         whole = {**{name: getattr(original, name) for name in kind.model_fields}, **fields}
         return validate_value(kind.model_construct(None, **whole), kind, subject=subject)
-    if issubclass(kind, tuple):
+    if derives(kind, tuple):
         return _class_attribute(kind, "_make")(fields.values())
     try:
-        if issubclass(kind, Struct):
+        if derives(kind, Struct):
             return msgspec.structs.replace(original, **fields)
-        if dataclasses.is_dataclass(kind):
+        if _is_dataclass(kind):
             kept = {each.name for each in dataclasses.fields(kind) if each.init}
             made = dataclasses.replace(original, **{k: v for k, v in fields.items() if k in kept})
             return validate_value(made, kind, subject=subject)
@@ -348,26 +363,25 @@ def is_module_inside(module: types.ModuleType) -> bool:
     return module.__name__.partition(".")[0] in sys.stdlib_module_names
 
 
-_CONTAINERS: tuple[type, ...] = (dict, list, tuple, set, frozenset)
+_CONTAINERS: tuple[Any, ...] = (dict, list, tuple, set, frozenset)
 
 
 def _container_of(kind: type) -> Any:
     """The container as which instances of a class cross; None for none."""
     if kind in _CONTAINERS:
         return kind
-    if issubclass(kind, deque):
+    if derives(kind, deque):
         return list
-    if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+    if derives(kind, tuple) and hasattr(kind, "_fields"):
         return None
-    if dataclasses.is_dataclass(kind) or issubclass(kind, BaseModel):
+    if _is_dataclass(kind) or derives(kind, BaseModel):
         return None
-    return next((each for each in _CONTAINERS if issubclass(kind, each)), None)
+    return next((each for each in _CONTAINERS if derives(kind, each)), None)
 
 
 def _items_of(value: Any, base: Any) -> Iterable[object]:
     """The items of a container, read without running code of its class."""
-    read: Any = deque if issubclass(kind_of(value), deque) else base
-    items: Iterable[object] = read.__iter__(value)
+    items: Iterable[object] = _read(deque if derives(kind_of(value), deque) else base, "__iter__", value)
     return items
 
 
@@ -381,14 +395,14 @@ def _like(made: Any, old: Any) -> object:
     kind = kind_of(old)
     if old is None or kind is type(made):
         return made
-    if issubclass(kind, deque) and type(made) is list:
+    if derives(kind, deque) and type(made) is list:
         return kind(made, old.maxlen)
     if type(made) is bytes and kind is bytearray:
         return bytearray(made)
-    if type(made) is PurePosixPath and issubclass(kind, PurePath):
+    if type(made) is PurePosixPath and derives(kind, PurePath):
         return kind(made)
     factory: object = getattr(old, "default_factory", UNKNOWN)
-    if type(made) is dict and kind.__module__ == "collections" and issubclass(kind, dict):
+    if type(made) is dict and kind.__module__ == "collections" and derives(kind, dict):
         return kind(made) if factory is UNKNOWN else kind(factory, made)
     return made
 

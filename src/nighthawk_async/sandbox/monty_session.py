@@ -179,8 +179,9 @@ class MontySession:
             raise error
         inner: BaseException = error.exception()
         type_name, message = error.display("type-msg").partition(": ")[::2]
-        frames = [] if isinstance(error, package.MontyConversionError) else error.traceback()
-        line = next((each.line for each in reversed(frames) if each.filename.startswith("<python-input")), 0)
+        frames: Any = () if isinstance(error, package.MontyConversionError) else error.traceback()
+        lines = [int(each.line) for each in frames if each.filename.startswith("<python-input")]
+        line = lines[-1] if lines else 0
         if type(inner) is TimeoutError and "time limit" in message:
             return self._limited("TimeoutError", self._too_slow(), line)
         if type(inner) is MemoryError:

@@ -19,6 +19,8 @@ _SUSPICIOUS = re.compile(
 )
 _MOST_TEXT = 1_000
 _MOST_DEPTH = 100
+_LISTS: frozenset[Any] = frozenset({list, tuple})
+_COLLECTIONS: frozenset[Any] = frozenset({list, tuple, set, frozenset})
 _FIRST_CHARACTERS = frozenset("<nrsd[{")
 
 
@@ -57,7 +59,7 @@ class MontyValues:
             return self._wrapper(value)
         if kind is dict:
             return {key: self.given(each) for key, each in value.items()}
-        if kind in (list, tuple):
+        if kind in _LISTS:
             return kind([self.given(each) for each in value])
         return value
 
@@ -115,7 +117,7 @@ class MontyValues:
             if not is_certain and is_suspicious(value):
                 raise Doubtful(value)
             return value
-        if kind in (list, tuple, set, frozenset, dict):
+        if kind in _COLLECTIONS or kind is dict:
             if depth > _MOST_DEPTH:
                 return Inside(kind=kind.__name__, text="nested too deeply")
             items = [self.taken(each, is_certain=is_certain, depth=depth + 1) for each in value]
@@ -139,10 +141,12 @@ class MontyValues:
             if function is None:
                 raise Doubtful(f"{value[:100]} cannot leave the sandbox: pass data")
             return function
-        if kind in (list, tuple, set, frozenset):
+        if kind in _COLLECTIONS:
             return kind([self.taken_argument(each) for each in value])
         if kind is dict:
-            return {self.taken_argument(key): self.taken_argument(each) for key, each in value.items()}
+            pairs: Any = value.items()
+            taken: Any = {self.taken_argument(key): self.taken_argument(each) for key, each in pairs}
+            return taken
         return self.object_of(value)
 
     def object_of(self, value: Any) -> Any:

@@ -3,13 +3,13 @@
 Packages by floor, lowest first; each imports only from lower floors (`tests/architecture/test_floors.py`):
 
     0  errors, pickling, types, secret_names, configuration, observation, tracing, executions, causes,
-       sensitive_paths, threads, backoff, lazy_exports, signatures, suggestions, process_marks,
-       placements
+       sensitive_paths, system_calls, threads, backoff, lazy_exports, signatures, suggestions,
+       process_marks, placements
     1  confined_files, shell_words, line_process, natural, prompt, wire, catalog, actors, parallel
     2  command_risks, ports, journal_ports, credentials, values, telemetry_settings
     3  kernel
     4  agent, policies, models, telemetry, observe, recording, runtime
-    5  executors, coding_agents, compaction, transcripts, journal, skills
+    5  executors, coding_agents, compaction, transcripts, journal, sandbox, skills
     6  functions, runs, scopes, steps, hooks, human, oversight, resilience, library, asgi, mcp, evals,
        distributed, testing, cli, and this module
 
@@ -86,6 +86,7 @@ _load, __dir__, __all__ = attach_exports(
         "policies.permissions.permissions": ("permissions",),
         "policies.permissions.rules": ("rule",),
         "runs": ("run",),
+        "sandbox.declaration": ("Sandbox",),
         "scopes": ("scope",),
         "steps": ("step", "step_sync"),
         "transcripts.transcript": ("Transcript", "transcript"),

@@ -63,6 +63,7 @@ from .policies.partial_values import partial_values
 from .policies.permissions.permissions import permissions
 from .policies.permissions.rules import rule
 from .runs import run
+from .sandbox.declaration import Sandbox
 from .scopes import scope
 from .steps import step, step_sync
 from .transcripts.transcript import Transcript, transcript
@@ -96,6 +97,7 @@ __all__ = [
     "PartialValues",
     "Policy",
     "RunContext",
+    "Sandbox",
     "StepContext",
     "StepContextLimits",
     "StepExecutorConfiguration",

@@ -5,6 +5,7 @@
     ├── ConfigurationError          a setting is wrong; nothing was sent anywhere
     │   ├── UnknownModelError           no provider or model of that name, or a malformed model id
     │   ├── MissingCredentialError      the provider's API key is not set
+    │   ├── SandboxUnavailableError     code of models has no sandbox here, and runs nowhere
     │   └── UnsupportedContentError     the model cannot take a kind of content
     ├── ExecutionError              a step failed
     │   ├── AnnotationError             a type in the program cannot be resolved or validated
@@ -81,6 +82,7 @@ __all__ = [
     "NoHumanError",
     "RepeatedToolCallError",
     "RequestTimeoutError",
+    "SandboxUnavailableError",
     "StepAbortedError",
     "StepEndedError",
     "StepLimitError",
@@ -186,6 +188,10 @@ class UnknownModelError(ConfigurationError):
 
 class MissingCredentialError(ConfigurationError):
     """The API key of the provider is not set."""
+
+
+class SandboxUnavailableError(ConfigurationError):
+    """The sandbox for a model's code cannot run here. The code runs nowhere: no level takes its place."""
 
 
 class UnsupportedContentError(ConfigurationError):

@@ -264,12 +264,36 @@ class CallGuard(Protocol):
         """Raise the failure of a rule, even if the step's code has caught it."""
         ...
 
+    async def admit_waiting(
+        self, written: str, function: object, /, *args: object, **kwargs: object
+    ) -> object:
+        """Admit a call that is made outside the step's turns, after an approval if it needs one.
+
+        Args:
+            written: The callee as written, if it is a dotted name; otherwise empty.
+            function: The function that is called.
+            args: The positional arguments.
+            kwargs: The keyword arguments.
+
+        Returns:
+            A callable that makes the call; it takes no arguments.
+
+        Raises:
+            ToolBoundaryError: The call is not permitted.
+        """
+        ...
+
 
 class StepCode(Protocol):
     """Checks and runs the code of one step, as its level allows.
 
     A step without one runs what its model writes like the program's own code.
     """
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether the code runs outside the program."""
+        ...
 
     def check(self, text: str, mode: Literal["eval", "exec"]) -> None:
         """Refuse code before any of it runs.
@@ -321,9 +345,15 @@ class StepState(Struct, kw_only=True, eq=False):
     executed_statements: int = 0
 
     def check(self, text: str, mode: Literal["eval", "exec"]) -> None:
-        """Refuse code that the level of the step does not allow; see `StepCode.check`."""
+        """Refuse code that the level of the step does not allow, or that uses another event loop.
+
+        See `StepCode.check` and `check_event_loop`.
+        """
         if self.step_code is not None:
             self.step_code.check(text, mode)
+            if self.step_code.is_elsewhere:
+                return
+        check_event_loop(text, lambda: ast.parse(text, mode=mode))
 
     def run(self, code: types.CodeType, text: str, mode: Literal["eval", "exec"]) -> object:
         """Run code as the level of the step allows; see `StepCode.run`."""
@@ -434,7 +464,6 @@ class Evaluate(Struct, frozen=True, kw_only=True):
             what = "not a Python expression"
             raise ToolEvaluationError(f"{what}: {describe_error(error)}").without_content(what) from error
         state.check(self.expression.strip(), "eval")
-        check_event_loop(self.expression, lambda: ast.parse(self.expression.strip(), mode="eval"))
         with _running(lambda: _slow_call_in(code, self.expression, state.context), describe):
             value = state.run(code, self.expression.strip(), "eval")
         if type(value) is PausedCode:
@@ -579,7 +608,6 @@ class Execute(Struct, frozen=True, kw_only=True):
             what = "not Python statements"
             raise ToolEvaluationError(f"{what}: {describe_error(error)}").without_content(what) from error
         state.check(self.statements, "exec")
-        check_event_loop(self.statements, lambda: ast.parse(self.statements))
         done = _Executed(
             command=self, code=code, filename=filename, before=dict(state.context.step_locals), state=state
         )

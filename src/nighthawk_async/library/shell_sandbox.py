@@ -12,8 +12,8 @@ from typing import Literal, TypeAlias, get_args
 import anyio
 
 from ..errors import ConfigurationError
+from ..system_calls import system_call_filter
 from .errors import ShellError
-from .shell_system_calls import system_call_filter
 
 Sandbox: TypeAlias = Literal["required", "auto", "off"]
 """Whether a shell is confined: always (or refused), if Bubblewrap works here, or never."""

@@ -15,7 +15,7 @@ import pytest
 import nighthawk_async as nh
 from nighthawk_async.library import ShellError, Workspace, WorkspaceError
 from nighthawk_async.library.shell_sandbox import confined_command, find_bubblewrap
-from nighthawk_async.library.shell_system_calls import system_call_filter
+from nighthawk_async.system_calls import system_call_filter
 from nighthawk_async.testing import ScriptedModel
 
 pytestmark = [

@@ -66,6 +66,8 @@ class _Results:
     def __init__(self, context: StepContext) -> None:
         self._context = context
 
+    is_elsewhere = False
+
     def check(self, text: str, mode: Literal["eval", "exec"]) -> None:
         if text in self._context.helper_names and text in self._context.step_locals:
             return

@@ -31,6 +31,8 @@ class ShownCode:
 
     __slots__ = ("_context", "_hidden", "_is_narrowed", "_names")
 
+    is_elsewhere = False
+
     def __init__(self, context: StepContext) -> None:
         self._context = context
         self._hidden = set(context.inherited_names)

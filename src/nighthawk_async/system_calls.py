@@ -1,4 +1,4 @@
-"""The filter of system calls that a confined shell runs under. Pure.
+"""The filter of system calls that confined shells, and processes for code of models, run under. Pure.
 
 Files that a shell leaves in the workspace must not run with the rights of their owner: no mount option and no
 dropped capability keeps a user from setting the set-user-ID bit of an own file, so the calls that could are
@@ -7,6 +7,8 @@ older ones. The shell of root makes no user namespace, in which it would have ca
 
 No namespace divides the keyrings of a user, nor sockets like those of a virtual machine to its host. So the
 calls of keyrings do not exist for the shell, and it has only sockets that namespaces do divide.
+
+A process for code of models starts no other processes, each of which would have its limits of memory anew.
 
 Source: https://docs.kernel.org/userspace-api/seccomp_filter.html; `RestrictSUIDSGID=` of systemd.exec(5).
 """
@@ -20,6 +22,7 @@ _BITS = 0o6000
 _CREATES = 0o100 | 0o20000000
 """The flags O_CREAT and O_TMPFILE of `open`, without which there is no mode."""
 _NEW_USER_NAMESPACE = 0x10000000
+_CLONE_THREAD = 0x10000
 _FAMILIES = (1, 2, 10, 16)
 """Of sockets: unix, inet, inet6, netlink."""
 _OTHER_ABI = 0x40000000
@@ -47,6 +50,7 @@ class _Calls:
         keys: The calls of keyrings.
         namespaces: The calls whose first argument makes namespaces.
         socket: The call that makes a socket.
+        forks: The calls that make processes, besides the first one of `namespaces`.
         hidden: The calls whose arguments cannot be seen.
         clone3: The call that makes namespaces and hides its arguments.
     """
@@ -57,6 +61,7 @@ class _Calls:
     keys: tuple[int, int, int]
     namespaces: tuple[int, ...]
     socket: int
+    forks: tuple[int, ...] = ()
     hidden: tuple[int, ...] = _HIDDEN
     clone3: int = 435
 
@@ -70,6 +75,7 @@ _X86_64 = _Calls(
     keys=(248, 249, 250),
     namespaces=(56, 272),
     socket=41,
+    forks=(57, 58),
 )
 _I386 = _Calls(
     architecture=0x40000003,
@@ -78,6 +84,7 @@ _I386 = _Calls(
     keys=(286, 287, 288),
     namespaces=(120, 310),
     socket=359,
+    forks=(2, 190),
     hidden=(*_HIDDEN, 102),
 )
 _ARM = _Calls(
@@ -87,6 +94,7 @@ _ARM = _Calls(
     keys=(309, 310, 311),
     namespaces=(120, 337),
     socket=281,
+    forks=(2, 190),
 )
 
 
@@ -110,19 +118,20 @@ _MACHINES: Mapping[str, tuple[_Calls, ...]] = {
 """The architectures whose programs a machine runs."""
 
 
-def system_call_filter(machine: str, *, is_root: bool) -> bytes | None:
+def system_call_filter(machine: str, *, is_root: bool, may_fork: bool = True) -> bytes | None:
     """Return the filter, as `bwrap --seccomp` reads it; None for a machine whose calls are not known here.
 
     Args:
         machine: The name of the machine, as `os.uname` returns it.
         is_root: Whether the shell belongs to root.
+        may_fork: Whether it may start processes; otherwise it has threads alone.
     """
     architectures = _MACHINES.get(machine)
     if architectures is None:
         return None
     program: list[bytes] = []
     for calls in architectures:
-        rules = list(_rules(calls, is_root=is_root))
+        rules = list(_rules(calls, is_root=is_root, may_fork=may_fork))
         # They are few: a conditional jump skips 255 instructions at most.
         program += [
             _instruction(_LOAD, _OFFSET_OF_ARCHITECTURE),
@@ -132,14 +141,16 @@ def system_call_filter(machine: str, *, is_root: bool) -> bytes | None:
     return b"".join([*program, _instruction(_RETURN, _NO_SUCH_CALL)])
 
 
-def _rules(calls: _Calls, *, is_root: bool) -> Iterable[bytes]:
+def _rules(calls: _Calls, *, is_root: bool, may_fork: bool) -> Iterable[bytes]:
     yield _instruction(_LOAD, 0)
     if calls is _X86_64:
         yield _instruction(_AT_LEAST, _OTHER_ABI, 0, 1)
         yield _instruction(_RETURN, _NO_SUCH_CALL)
-    for number in (*calls.hidden, *calls.keys, *((calls.clone3,) if is_root else ())):
+    for number in (*calls.hidden, *calls.keys, *((calls.clone3,) if is_root or not may_fork else ())):
         yield _instruction(_EQUALS, number, 0, 1)
         yield _instruction(_RETURN, _NO_SUCH_CALL)
+    if not may_fork:
+        yield from _threads_only(calls)
     for number, (flags, mode) in calls.opens.items():
         yield _instruction(_EQUALS, number, 0, 6)
         yield _instruction(_LOAD, _offset_of_argument(flags))
@@ -156,6 +167,17 @@ def _rules(calls: _Calls, *, is_root: bool) -> Iterable[bytes]:
     for number, family in enumerate(_FAMILIES):
         yield _instruction(_EQUALS, family, len(_FAMILIES) - number, 0)
     yield _instruction(_RETURN, _NO_SUCH_FAMILY)
+    yield _instruction(_RETURN, _ALLOW)
+
+
+def _threads_only(calls: _Calls) -> Iterable[bytes]:
+    for number in calls.forks:
+        yield _instruction(_EQUALS, number, 0, 1)
+        yield _instruction(_RETURN, _REFUSE)
+    yield _instruction(_EQUALS, calls.namespaces[0], 0, 4)
+    yield _instruction(_LOAD, _offset_of_argument(0))
+    yield _instruction(_HAS_BITS, _CLONE_THREAD, 1, 0)
+    yield _instruction(_RETURN, _REFUSE)
     yield _instruction(_RETURN, _ALLOW)
 
 

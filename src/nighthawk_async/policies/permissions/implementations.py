@@ -4,6 +4,7 @@ import functools
 import hashlib
 import types
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from ...values.canonical_objects import class_form
 from ...values.canonical_writing import LEAVES, cells_of, code_form, type_name
@@ -11,14 +12,17 @@ from .call import PermissionCall
 
 _MOST_LEVELS = 8
 _NO_PARTS = b"?"
+_PARTIAL: type[Any] = functools.partial
+_TUPLE: type[Any] = tuple
+_FUNCTIONS: tuple[type[Any], ...] = (types.FunctionType, types.MethodType, functools.partial)
 
 
 def implementation_of(call: PermissionCall) -> str:
     """Return the digest of the function or class that a call runs; empty for a tool without one.
 
-    It is the same in every process, and does not change with the state of objects: of a function its code, its
-    defaults and the plain values that it has from around it count, of a method the function, of an object the
-    class. The object of a method is part of the action that people see.
+    It is the same in every process, and does not change with the state of objects: of a function its code,
+    its defaults and the plain values that it has from around it count, of a method the function, of an object
+    the class. The object of a method is part of the action that people see.
 
     Args:
         call: The call.
@@ -39,10 +43,9 @@ def _parts_of(called: object, level: int) -> Iterator[bytes]:
         yield from _parts_of(called.__func__, level + 1)
         receiver: object = called.__self__
         yield class_form(receiver if isinstance(receiver, type) else type(receiver))
-    elif isinstance(called, functools.partial):
-        whole: functools.partial[object] = called
-        yield from _parts_of(whole.func, level + 1)
-        for value in (*whole.args, *(each for pair in sorted(whole.keywords.items()) for each in pair)):
+    elif isinstance(called, _PARTIAL):
+        yield from _parts_of(called.func, level + 1)
+        for value in (*called.args, *sorted(called.keywords.items())):
             yield from _held(value, level)
     elif isinstance(called, types.FunctionType):
         yield from _parts_of_function(called, level)
@@ -71,11 +74,10 @@ def _held(value: object, level: int) -> Iterator[bytes]:
     leaf: Callable[..., bytes] | None = LEAVES.get(type(value))
     if leaf is not None:
         yield leaf(value)
-    elif isinstance(value, tuple):
-        held: tuple[object, ...] = value
-        for each in held:
+    elif isinstance(value, _TUPLE):
+        for each in value:
             yield from _held(each, level + 1) if level < _MOST_LEVELS else (_NO_PARTS,)
-    elif isinstance(value, types.FunctionType | types.MethodType | functools.partial):
+    elif isinstance(value, _FUNCTIONS):
         yield from _parts_of(value, level + 1)
     else:
         yield type_name(type(value)).encode()

@@ -182,7 +182,7 @@ def calling(expressions: list[str]) -> nh.AgentStepExecutor:
         expression = next(turns, None)
         if expression is None:
             return model_response(tool_call("nh_outcome", kind="pass"))
-        return model_response(tool_call("nh_exec", code=expression))
+        return model_response(tool_call("nh_assign", target_path="result", expression=expression))
 
     return nh.AgentStepExecutor.from_model(model=ScriptedModel(answer))
 
@@ -198,10 +198,12 @@ async def test_a_call_of_a_model_is_bound_to_the_implementation() -> None:
         return send
 
     @nh.natural_function
-    async def mail(send: object) -> None:
+    async def mail(send: object) -> str:
+        result: str = nh.unset
         """natural
-        Send mail with <send>.
+        Send mail with <send>, and set <:result> to what happened.
         """
+        return result
 
     people = People(always("ada"))
     asking = nh.permissions(ask="*send", default="deny")

@@ -97,6 +97,7 @@ class RunApprovals:
         self._lock = threading.Lock()
         self._remembered: dict[str, ApprovalRequest] = {}
         self._waiting: dict[str, ApprovalRequest] = {}
+        self._held: list[ApprovalRequest] = []
 
     @contextmanager
     def waiting(self, request: ApprovalRequest) -> Generator[None, None, None]:
@@ -126,6 +127,11 @@ class RunApprovals:
         with self._lock:
             self._remembered[request.id] = request
         self.announce(request)
+
+    def hold(self, request: ApprovalRequest) -> None:
+        """Let handlers that show a request that the store remembers find it, as long as the run lasts."""
+        with self._lock:
+            self._held.append(request)
 
     def announce(self, request: ApprovalRequest) -> None:
         """Let an approval that is remembered count for the equal calls that wait."""
@@ -207,6 +213,7 @@ async def remember(request: ApprovalRequest, journal: RunJournal | None) -> None
         request.id, voter=person, reason=reason
     )
     if approvals is not None:
+        approvals.hold(request)
         approvals.announce(request)
 
 

@@ -234,10 +234,9 @@ def _remembered_at(
     by_id = {each.id: each for each in remembered}
     if not by_id:
         return {}
-    found = (
-        (node.id, ids.get(str(node.attributes.get("nighthawk.journal.place", "")), "")) for node in nodes
-    )
-    return {node_id: by_id[question] for node_id, question in found if question in by_id}
+    places = ((node.id, str(node.attributes.get("nighthawk.journal.place", ""))) for node in nodes)
+    found = ((node_id, by_id.get(ids.get(place, ""))) for node_id, place in places)
+    return {node_id: approval for node_id, approval in found if approval is not None}
 
 
 def _with_questions(

@@ -36,8 +36,8 @@ class AnswerBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Args:
         stream: The identity of the tree in which the node was seen.
-        answer: The answer itself; `approve`, `deny` or `escalate` for a request, `revoke` for an approval that
-            is remembered.
+        answer: The answer itself; `approve`, `deny` or `escalate` for a request, `revoke` for an approval
+            that is remembered.
         text: The text that a person typed, parsed as the question's type without losing digits.
         choice: The index of the choice, from 0.
         default: Whether to use the question's default.

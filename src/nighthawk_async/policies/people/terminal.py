@@ -188,8 +188,8 @@ class TerminalHandler:
 
     Questions go to standard error, answers are read from standard input; both must be terminals, otherwise
     there is nobody to ask. An answer whose type is not text is read as pydantic reads texts, or as JSON. An
-    action is approved with `y`, and with `always` for equal calls of the run as well; `escalate ROLE` hands it
-    on where there are roles; anything else denies it, and is the reason unless it is `n` or empty.
+    action is approved with `y`, and with `always` for equal calls of the run as well; `escalate ROLE` hands
+    it on where there are roles; anything else denies it, and is the reason unless it is `n` or empty.
 
     Args:
         approver: The name of that person as an approver.

@@ -330,7 +330,7 @@ class HookError(NighthawkError):
 
 
 class EgressDeniedError(NighthawkError):
-    """A host may not be reached in this run or scope; nothing was sent to it. See `nighthawk_async.egress`."""
+    """A host may not be reached in this run or scope (`nighthawk_async.egress`); nothing was sent to it."""
 
 
 class HumanError(NighthawkError):

@@ -255,8 +255,8 @@ class Session:
         if approved is not None and approved != self._definition_of(tool.name):
             raise ServerCallError(
                 self.server.name,
-                f"{tool.name}: server {self.server.name!r} has replaced the tool since people were asked about "
-                "it, so it was not called",
+                f"{tool.name}: server {self.server.name!r} has replaced the tool since people were asked "
+                "about it, so it was not called",
                 kind="oversight",
                 guidance="Look at the tool as it is now, and call it again to ask for another approval.",
             )

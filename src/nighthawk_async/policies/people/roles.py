@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, TypeAlias, cast, runtime_checkable
 
 from ...actors import BareTaskGroup
 from ...errors import NighthawkError
@@ -110,8 +110,9 @@ def _checked(name: object, role: object) -> Role:
 
 
 def _names(role: str, people: object) -> frozenset[str]:
-    given: Any = people if isinstance(people, Collection) and not isinstance(people, str) else ()
-    names = [str(name) for name in given if isinstance(name, str) and name]
+    is_collection = isinstance(people, Collection) and not isinstance(people, str)
+    given = cast("Collection[object]", people) if is_collection else ()
+    names = [name for name in given if isinstance(name, str) and name]
     if not names or len(names) < len(given):
         raise NighthawkError(f"The people of the role {role!r} are a collection of names, not {people!r}.")
     return frozenset(names)

@@ -4,7 +4,7 @@ import functools
 import hashlib
 import types
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 from ...values.canonical_objects import class_form
 from ...values.canonical_writing import LEAVES, cells_of, code_form, type_name
@@ -12,8 +12,6 @@ from .call import PermissionCall
 
 _MOST_LEVELS = 8
 _NO_PARTS = b"?"
-_PARTIAL: type[Any] = functools.partial
-_TUPLE: type[Any] = tuple
 _FUNCTIONS: tuple[type[Any], ...] = (types.FunctionType, types.MethodType, functools.partial)
 
 
@@ -43,9 +41,10 @@ def _parts_of(called: object, level: int) -> Iterator[bytes]:
         yield from _parts_of(called.__func__, level + 1)
         receiver: object = called.__self__
         yield class_form(receiver if isinstance(receiver, type) else type(receiver))
-    elif isinstance(called, _PARTIAL):
-        yield from _parts_of(called.func, level + 1)
-        for value in (*called.args, *sorted(called.keywords.items())):
+    elif isinstance(called, functools.partial):
+        whole = cast("functools.partial[object]", called)
+        yield from _parts_of(whole.func, level + 1)
+        for value in (*whole.args, *sorted(whole.keywords.items())):
             yield from _held(value, level)
     elif isinstance(called, types.FunctionType):
         yield from _parts_of_function(called, level)
@@ -74,8 +73,8 @@ def _held(value: object, level: int) -> Iterator[bytes]:
     leaf: Callable[..., bytes] | None = LEAVES.get(type(value))
     if leaf is not None:
         yield leaf(value)
-    elif isinstance(value, _TUPLE):
-        for each in value:
+    elif isinstance(value, tuple):
+        for each in cast("tuple[object, ...]", value):
             yield from _held(each, level + 1) if level < _MOST_LEVELS else (_NO_PARTS,)
     elif isinstance(value, _FUNCTIONS):
         yield from _parts_of(value, level + 1)

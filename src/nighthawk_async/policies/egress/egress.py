@@ -116,9 +116,10 @@ def egress(*, allow: Iterable[str] | None = None, deny: Iterable[str] = ()) -> E
 
 def _entries(name: str, given: object) -> tuple[str, ...]:
     entries: Any = (given,) if isinstance(given, str) else given
-    if not isinstance(entries, Iterable):
-        raise NighthawkError(f"{name} is a list of hosts, not {given!r}")
-    texts: tuple[Any, ...] = tuple(entries)
+    try:
+        texts: tuple[Any, ...] = tuple(entries)
+    except TypeError:
+        raise NighthawkError(f"{name} is a list of hosts, not {given!r}") from None
     for each in texts:
         if not isinstance(each, str):
             raise NighthawkError(f"{name} is a list of hosts, which are texts, not {each!r}")

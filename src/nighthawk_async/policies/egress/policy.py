@@ -1,6 +1,6 @@
 """The active egress, as a policy. It checks the media that a request gives by their addresses."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from types import TracebackType
@@ -12,7 +12,7 @@ from ...kernel.environment import find_environment, needs_endpoint
 from ...kernel.fold import Events, ModelCall, OpenRequest
 from ...kernel.policy import InnerScope, Policies, Policy, Position
 from ...types.messages import AssistantMessage, FileUrl, Message, UserMessage
-from ...types.model import ModelRequest
+from ...types.model import ModelEvent, ModelRequest
 from .egress import Egress, addresses_of
 
 _PORTS = {"http": 80, "https": 443}
@@ -91,7 +91,7 @@ class EgressPolicy(Policy):
         return _CheckedRequest(self.active, urls, open_request) if urls else open_request()
 
 
-class _CheckedRequest(AbstractAsyncContextManager[object]):
+class _CheckedRequest(AbstractAsyncContextManager[AsyncIterator[ModelEvent]]):
     """A request that is sent when the addresses of its media are checked."""
 
     def __init__(self, active: ActiveEgress, urls: Sequence[str], open_request: OpenRequest) -> None:
@@ -99,7 +99,7 @@ class _CheckedRequest(AbstractAsyncContextManager[object]):
         self._urls = urls
         self._open_request = open_request
 
-    async def __aenter__(self) -> object:
+    async def __aenter__(self) -> AsyncIterator[ModelEvent]:
         is_sent = needs_endpoint()
         for url in self._urls:
             await self._check(url, is_sent=is_sent)
@@ -147,7 +147,7 @@ def find_egress() -> ActiveEgress | None:
     return None if policy is None else policy.active
 
 
-def with_egress(policies: Policies, egress: Egress | None, inner: InnerScope) -> Policies:
+def with_egress(policies: Policies, egress: object, inner: InnerScope) -> Policies:
     """Add the `egress` argument of `run` and `scope` to the policies.
 
     Args:
@@ -160,8 +160,7 @@ def with_egress(policies: Policies, egress: Egress | None, inner: InnerScope) ->
     """
     if egress is None:
         return policies
-    given: object = egress
-    if not isinstance(given, Egress):
+    if not isinstance(egress, Egress):
         raise NighthawkError(f"egress must be one that nighthawk_async.egress makes, not {egress!r}")
     parent = policies.find(EgressPolicy)
     before = () if parent is None else parent.active.sets

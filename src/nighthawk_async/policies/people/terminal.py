@@ -207,6 +207,7 @@ class TerminalHandler:
         self._approver = approver
         self._given_console = console
         self._input = input
+        self._shown: set[str] = set()  # the digests of actions: one that comes again may be approved for good
 
     async def ask(self, question: Question) -> object:
         """Ask a question.
@@ -289,7 +290,9 @@ class TerminalHandler:
         action = request.action.replace("\n", "\\n")  # so that no line of it looks like an argument
         self._print(f"Approve {action}?", style="bold")
         handing_on = "".join(f"escalate {role}, " for role in sorted(request.roles) if role != request.role)
-        self._print(f"(y, {_ALWAYS} in this run, {handing_on}n, or why not) > ", end="")
+        always = f"{_ALWAYS} in this run, " if request.digest in self._shown else ""
+        self._shown.add(request.digest)
+        self._print(f"(y, {always}{handing_on}n, or why not) > ", end="")
 
     def _print(self, text: str, *, style: str = "", end: str = "\n") -> None:
         from rich.text import Text

@@ -314,6 +314,10 @@ class RunJournal(Protocol):
         """
         ...
 
+    def note_escalation(self, question_id: str, *, voter: str, role: str, reason: str) -> None:
+        """Let the people of a role answer through the store: a request was handed on to it elsewhere."""
+        ...
+
     async def remember_approval(
         self, question_id: str, implementation: str, votes: Sequence[Mapping[str, object]]
     ) -> None:

@@ -25,6 +25,7 @@ from .journal_messages import (
     FunctionEnded,
     LimitsReached,
     NoteCounted,
+    NoteEscalation,
     Open,
     OpenQuestion,
     RememberApproval,
@@ -103,6 +104,9 @@ class _Questions(Questions):
 
     def close(self, question_id: str) -> None:
         self._writer.tell(CloseQuestion(id=question_id))
+
+    def note_escalation(self, question_id: str, *, voter: str, role: str, reason: str) -> None:
+        self._writer.tell(NoteEscalation(id=question_id, voter=voter, role=role, reason=reason))
 
     async def find_remembered(self, run_id: str) -> list[StoredApproval]:
         found = await self._channel.ask(TOPIC, encode(FindRemembered()))

@@ -130,6 +130,22 @@ class UseAnswers(Struct, frozen=True, tag=True, kw_only=True):
     after: int = 0
 
 
+class NoteEscalation(Struct, frozen=True, tag=True, kw_only=True):
+    """A request for approval was handed on to a role, not through the store.
+
+    Args:
+        id: The request.
+        voter: The person who handed it on.
+        role: The role.
+        reason: The reason.
+    """
+
+    id: str
+    voter: str
+    role: str
+    reason: str
+
+
 class FindRemembered(Struct, frozen=True, tag=True, kw_only=True):
     """Return the approvals that count for equal calls of the run."""
 
@@ -161,7 +177,15 @@ class RevokeApproval(Struct, frozen=True, tag=True, kw_only=True):
 
 
 Report: TypeAlias = (
-    Append | Await | LimitsReached | FunctionEnded | Leave | CloseQuestion | NoteCounted | RevokeApproval
+    Append
+    | Await
+    | LimitsReached
+    | FunctionEnded
+    | Leave
+    | CloseQuestion
+    | NoteCounted
+    | NoteEscalation
+    | RevokeApproval
 )
 Question: TypeAlias = Open | OpenQuestion | UseAnswers | FindRemembered | RememberApproval | RevokeApproval
 

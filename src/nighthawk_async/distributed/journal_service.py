@@ -31,6 +31,7 @@ from .journal_messages import (
     Leave,
     LimitsReached,
     NoteCounted,
+    NoteEscalation,
     Open,
     OpenQuestion,
     RememberApproval,
@@ -112,6 +113,8 @@ class _JournalPart(ProgramPart):
             case NoteCounted(id=question, number=number):
                 if question in self._answers:
                     self._answers[question].note_counted(number)
+            case NoteEscalation(id=question, voter=voter, role=role, reason=reason):
+                self._recorder.questions.note_escalation(question, voter=voter, role=role, reason=reason)
             case RevokeApproval(id=question, voter=voter, reason=reason):
                 self._recorder.questions.revoke_soon(question, voter=voter, reason=reason)
             case Await():

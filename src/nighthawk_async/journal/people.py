@@ -126,6 +126,24 @@ class Questions:
 
         await self._give(question_id, give)
 
+    def note_escalation(self, question_id: str, *, voter: str, role: str, reason: str) -> None:
+        """Note that a request was handed on to a role elsewhere; see `RunJournal.note_escalation`."""
+
+        def note(database: Database) -> None:
+            begin_writing(database)
+            row = _locked_row(database, question_id)
+            vote = GivenVote(
+                number=len(row.votes) + 1,
+                voter=voter,
+                approves=False,
+                reason=reason,
+                at=time.time(),
+                role=role,
+            )
+            question_table.give_vote(database, question_id, vote, is_last=False, has_counted=True)
+
+        self.change(note)
+
     async def remember(self, question_id: str, approval: bytes) -> None:
         """Let an approval count for equal calls of its run; see `RunJournal.remember_approval`."""
         await self.change(question_table.remember_approval, question_id=question_id, approval=approval).wait()

@@ -233,7 +233,9 @@ def give_answer(database: Database, question_id: str, answer: bytes) -> None:
     )
 
 
-def give_vote(database: Database, question_id: str, vote: GivenVote, *, is_last: bool) -> None:
+def give_vote(
+    database: Database, question_id: str, vote: GivenVote, *, is_last: bool, has_counted: bool = False
+) -> None:
     """Take a vote on an open request.
 
     Args:
@@ -241,11 +243,12 @@ def give_vote(database: Database, question_id: str, vote: GivenVote, *, is_last:
         question_id: The request.
         vote: The vote.
         is_last: Whether the votes that the store has taken decide.
+        has_counted: Whether the run has counted it already.
     """
     body = store_body(database, msgspec.msgpack.encode(vote), "votes", question_id, vote.number)
     database.change(
-        "INSERT INTO votes (question_id, number, body) VALUES (?, ?, ?)",
-        *(question_id, vote.number, body),
+        "INSERT INTO votes (question_id, number, body, has_counted) VALUES (?, ?, ?, ?)",
+        *(question_id, vote.number, body, int(has_counted)),
     )
     if is_last:
         database.change("UPDATE questions SET status = 'answered' WHERE question_id = ?", question_id)

@@ -104,6 +104,10 @@ class QuestionRecorder(PartsRecorder):
         self.questions.close(asked.id)
         return result
 
+    def note_escalation(self, question_id: str, *, voter: str, role: str, reason: str) -> None:
+        """Let the people of a role answer through the store; see `journal_ports.RunJournal`."""
+        self.questions.note_escalation(question_id, voter=voter, role=role, reason=reason)
+
     async def remember_approval(
         self, question_id: str, implementation: str, votes: Sequence[Mapping[str, object]]
     ) -> None:

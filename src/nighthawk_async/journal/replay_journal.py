@@ -117,6 +117,9 @@ class ReplayJournal(RunJournal):
             self.end_at(relative)
         return begun
 
+    def note_escalation(self, question_id: str, *, voter: str, role: str, reason: str) -> None:
+        """Do nothing: no people answer; see `RunJournal.note_escalation`."""
+
     async def find_remembered(self) -> Sequence[StoredApproval]:
         """Return none: the votes of every request are recorded; see `RunJournal.find_remembered`."""
         return ()

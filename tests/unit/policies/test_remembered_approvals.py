@@ -357,3 +357,29 @@ async def test_votes_and_roles_through_the_store(tmp_path: Path) -> None:
             second = await nh.request_approval("pay", approvers=["ada"])
         assert first.approvers == second.approvers == ("grace",)
         assert second.approvals[0].remembered_from == first.id
+
+
+async def test_people_of_a_role_answer_through_the_store_after_a_handler_has_handed_on(
+    tmp_path: Path,
+) -> None:
+    with nh.journal.open(f"sqlite:///{tmp_path}/runs.db") as store:
+        asked = anyio.Event()
+
+        def hand_on(request: ApprovalRequest) -> None:
+            request.escalate_to("manager", by="ada", reason="not mine")
+            asked.set()
+
+        async def answer() -> None:
+            await asked.wait()
+            (row,) = store.questions()
+            assert (row.role, row.approvers) == ("manager", {"grace"})
+            digest = row.content["digest"]
+            with pytest.raises(UnknownApproverError):
+                await store.vote(row.id, approve=True, voter="ada", digest=digest)
+            await store.vote(row.id, approve=True, voter="grace", digest=digest)
+
+        human = with_roles(People(hand_on), {"manager": ["grace"]})
+        async with running(human, journal=store, run_id="pay"), anyio.create_task_group() as group:
+            group.start_soon(answer)
+            approval = await nh.request_approval("pay", approvers=["ada"])
+        assert approval.approvers == ("grace",)

@@ -250,6 +250,8 @@ class ApprovalRecord(PeopleRecord):
         kept = vote_as_plain_data(vote)
         if self._given is not None:
             kept["number"] = self._given.number
+        elif vote.role is not None:  # so that the people of the role can answer through the store
+            self.journal.note_escalation(self.id, voter=vote.approver, role=vote.role, reason=vote.reason)
         if vote.remembered_from is not None and not math.isinf(ballot.expires_at):
             kept["ends_at"] = time.time() + ballot.remaining_seconds
         self.journal.keep_value(f"{self._place}/vote[{len(ballot.votes.given) - 1}]", kept)

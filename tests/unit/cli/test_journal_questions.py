@@ -193,7 +193,7 @@ def test_a_remembered_approval_is_revoked(tmp_path: Path, capsys: pytest.Capture
     capsys.readouterr()
     assert run_command_line(["journal", "remembered", file, "--run", "order-17"]) == 0
     assert f"{question}  run order-17\n  send  (approved by ada)\n" in capsys.readouterr().out
-    assert run_command_line(["journal", "revoke", file, "x", "--as", "bob"]) == 1
+    assert run_command_line(["journal", "revoke", file, "x", "--as", "bob"]) == 2
     assert run_command_line(["journal", "revoke", file, question[:8], "--as", "bob"]) == 0
     assert capsys.readouterr().out.endswith("revoked by bob\n")
     assert run_command_line(["journal", "approve", file, other, "--as", "ada"]) == 0

@@ -88,7 +88,8 @@ export class QuestionForm {
   #showAction(title, given, risks) {
     this.shown.append(element("div", { className: "prompt", text: title }));
     this.shown.append(element("pre", { className: "code", text: given }));
-    if (risks?.length) this.shown.append(element("p", { className: "wrong", text: `Risks of the command: ${risks.join(", ")}` }));
+    if (!risks?.length) return;
+    this.shown.append(element("p", { className: "wrong", text: `Risks of the command: ${risks.join(", ")}` }));
   }
 }
 

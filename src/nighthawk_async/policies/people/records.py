@@ -204,9 +204,9 @@ class ApprovalRecord(PeopleRecord):
                 ballot.end("denied")
             raise
         self.decision = None if kept is None else kept[0]
-        self.needs_end = self.decision is None and not ballot.is_pending
         if self.decision == "expired" or (self.decision is None and ballot.remaining_seconds <= 0):
             ballot.end("expired")
+        self.needs_end = self.decision is None and not ballot.is_pending
 
     async def keep_decision(self, decision: KeptDecision) -> None:
         """Keep the decision, durably, and with it all votes."""

@@ -53,6 +53,11 @@ async def pay_alone(amount: int) -> tuple[str, ...]:
     return approval.approvers
 
 
+async def fetch_page(url: str) -> str:
+    """Fetch a page."""
+    return (await nh.library.fetch(url)).text
+
+
 async def pay_soon(amount: int) -> None:
     """Ask for an approval that expires at once."""
     await request_approval("pay", arguments={"amount": amount}, expires=0.05)

@@ -82,6 +82,7 @@ _load, __dir__, __all__ = attach_exports(
         "parallel": ("current_task", "deadline", "open_tasks"),
         "policies.budgets.budget": ("budget",),
         "policies.budgets.terms": ("BudgetLimits",),
+        "policies.egress.egress": ("egress",),
         "policies.partial_values": ("partial_values",),
         "policies.permissions.permissions": ("permissions",),
         "policies.permissions.rules": ("rule",),

@@ -59,6 +59,7 @@ from .models.batched import batched
 from .parallel import current_task, deadline, open_tasks
 from .policies.budgets.budget import budget
 from .policies.budgets.terms import BudgetLimits
+from .policies.egress.egress import egress
 from .policies.partial_values import partial_values
 from .policies.permissions.permissions import permissions
 from .policies.permissions.rules import rule
@@ -119,6 +120,7 @@ __all__ = [
     "current_task",
     "deadline",
     "distributed",
+    "egress",
     "errors",
     "evals",
     "executors",

@@ -17,6 +17,7 @@
     │   ├── VerificationError           a check refused every outcome that the model proposed
     │   └── StepEndedError              a message reached a step actor that had already stopped
     ├── BudgetExceededError         a budget has no room for an operation
+    ├── EgressDeniedError           a host may not be reached in this run or scope
     ├── StepAbortedError            oversight, or a hook, ended a step
     ├── HookError                   a hook raised, or gave an answer that its event does not allow
     ├── HumanError                  a person was asked, without success
@@ -63,6 +64,7 @@ __all__ = [
     "ConfigurationError",
     "ConnectTimeoutError",
     "CorrectionCause",
+    "EgressDeniedError",
     "ErrorKind",
     "ExecutionError",
     "FirstEventTimeoutError",
@@ -331,6 +333,10 @@ class HookError(NighthawkError):
     def __init__(self, message: str, *, hook: str) -> None:
         super().__init__(message)
         self.hook = hook
+
+
+class EgressDeniedError(NighthawkError):
+    """A host may not be reached in this run or scope (`nighthawk_async.egress`); nothing was sent to it."""
 
 
 class HumanError(NighthawkError):

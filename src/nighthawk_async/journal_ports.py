@@ -39,6 +39,8 @@ class GivenVote(Struct, frozen=True, kw_only=True):
         approves: Whether the person approves.
         reason: The reason, if one was given.
         at: The time, in seconds since 1970.
+        is_remembered: Whether an approval counts for equal calls of the run as well.
+        role: The role that the request is handed on to; empty for other answers.
     """
 
     number: int
@@ -46,6 +48,26 @@ class GivenVote(Struct, frozen=True, kw_only=True):
     approves: bool
     reason: str
     at: float
+    is_remembered: bool = False
+    role: str = ""
+
+
+class StoredApproval(Struct, frozen=True, kw_only=True):
+    """An approval that counts for equal calls of a run, as the store keeps it.
+
+    Args:
+        id: The id of its request.
+        content: The parts of the request; see `AskedQuestion`.
+        implementation: The digest of what was to run; empty for none.
+        votes: The approvals, as plain data.
+        ends_at: The time at which it ends, in seconds since 1970; None for never.
+    """
+
+    id: str
+    content: Mapping[str, Any]
+    implementation: str
+    votes: Sequence[Mapping[str, Any]]
+    ends_at: float | None = None
 
 
 PeopleAnswer = TypeVar("PeopleAnswer")
@@ -290,6 +312,38 @@ class RunJournal(Protocol):
         Raises:
             InterceptionError: The store cannot be used.
         """
+        ...
+
+    def note_escalation(self, question_id: str, *, voter: str, role: str, reason: str) -> None:
+        """Let the people of a role answer through the store: a request was handed on to it elsewhere."""
+        ...
+
+    async def remember_approval(
+        self, question_id: str, implementation: str, votes: Sequence[Mapping[str, object]]
+    ) -> None:
+        """Let an approval count for equal calls of the run, durably, unless it was revoked.
+
+        Args:
+            question_id: The request.
+            implementation: The digest of what was to run; empty for none.
+            votes: The approvals, as plain data.
+        """
+        ...
+
+    async def find_remembered(self) -> Sequence[StoredApproval]:
+        """Return the approvals that count for equal calls of the run."""
+        ...
+
+    async def revoke_approval(self, question_id: str, *, voter: str, reason: str) -> None:
+        """Let an approval count for no further call, durably.
+
+        Raises:
+            NighthawkError: No such approval is remembered.
+        """
+        ...
+
+    def revoke_approval_soon(self, question_id: str, *, voter: str, reason: str) -> None:
+        """Let an approval count for no call that begins from now on; from any thread."""
         ...
 
     def enter(self, place: str) -> None:

@@ -102,7 +102,7 @@ def run(
         servers: Servers of the Model Context Protocol by the names that every block inside can use, made by
             `nighthawk_async.mcp.stdio` and `nighthawk_async.mcp.http`. All are connected when the run is
             entered, with `async with`. See the page "MCP".
-        policies: `hooks`, `oversight`, `verify`, `human`, `permissions`, `budget`, `step_budget`,
+        policies: `hooks`, `oversight`, `verify`, `human`, `permissions`, `egress`, `budget`, `step_budget`,
             `resilience`, `concurrent_mutation`, `code` and `policies`; see `PolicyArguments`.
 
     Returns:

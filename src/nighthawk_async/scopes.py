@@ -145,7 +145,7 @@ def scope(
         past: The transcript of an earlier step (`nighthawk_async.transcript`), which the conversation of each
             step inside begins with: each from the same point. Steps that these steps start, through tools,
             have none of it. None for none, omitted for no change.
-        policies: `hooks`, `oversight`, `verify`, `human`, `permissions`, `budget`, `step_budget`,
+        policies: `hooks`, `oversight`, `verify`, `human`, `permissions`, `egress`, `budget`, `step_budget`,
             `resilience`, `concurrent_mutation`, `code` and `policies`; see `PolicyArguments`.
 
     Returns:

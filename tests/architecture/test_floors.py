@@ -83,6 +83,7 @@ FOLDER_FLOORS: Mapping[str, Mapping[str, int]] = {
         "people": 0,
         "attempts": 1,
         "budgets": 1,
+        "egress": 1,
         "hooks": 1,
         "oversight": 1,
         "permissions": 1,

@@ -33,6 +33,7 @@ _POLICY_SUBJECTS: Mapping[Position, str] = {
     Position.OVERSIGHT: "the oversight (oversight=)",
     Position.VERIFICATION: "the checks (verify=)",
     Position.PERMISSIONS: "the permissions (permissions=)",
+    Position.EGRESS: "the egress (egress=)",
     Position.ATTEMPTS: "the resilience baseline (resilience=)",
     Position.SKILLS: "the skills (skills=)",
     Position.PASTS: "the past (past=)",

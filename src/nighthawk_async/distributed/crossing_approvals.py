@@ -25,6 +25,8 @@ class CrossedApproval(Struct, frozen=True):
     execution_ref: ExecutionRef | None
     given: list[Vote]
     status: ApprovalStatus
+    roles: dict[str, list[str]] = {}
+    implementation: str = ""
 
 
 def crossed_approval(request: ApprovalRequest) -> CrossedApproval:
@@ -39,11 +41,13 @@ def crossed_approval(request: ApprovalRequest) -> CrossedApproval:
         arguments=dump_part(dict(request.arguments), "the arguments of a request for approval"),
         digest=request.digest,
         quorum=request.quorum,
-        approvers=None if request.approvers is None else sorted(request.approvers),
+        approvers=None if request.ballot.votes.asked is None else sorted(request.ballot.votes.asked),
         created_at=request.created_at,
         execution_ref=request.execution_ref,
         given=list(request.answers),
         status=request.status,
+        roles={name: sorted(people) for name, people in request.roles.items()},
+        implementation=request.implementation,
     )
 
 
@@ -55,7 +59,8 @@ def rebuilt_approval(crossed: CrossedApproval, *, seconds: float = math.inf) -> 
         seconds: The seconds until it expires; infinity for never.
     """
     approvers = None if crossed.approvers is None else frozenset(crossed.approvers)
-    ballot = Ballot(quorum=crossed.quorum, approvers=approvers, expires=seconds)
+    roles = {name: frozenset(people) for name, people in crossed.roles.items()}
+    ballot = Ballot(quorum=crossed.quorum, approvers=approvers, expires=seconds, roles=roles)
     for vote in crossed.given:
         ballot.votes.add(vote)
     ballot.votes.status = crossed.status
@@ -66,8 +71,8 @@ def rebuilt_approval(crossed: CrossedApproval, *, seconds: float = math.inf) -> 
         arguments=arguments,
         digest=crossed.digest,
         quorum=crossed.quorum,
-        approvers=approvers,
         created_at=crossed.created_at,
         execution_ref=crossed.execution_ref,
         ballot=ballot,
+        implementation=crossed.implementation,
     )

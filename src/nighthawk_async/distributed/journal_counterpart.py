@@ -14,18 +14,22 @@ from ..journal.part_journal import PartJournal
 from ..journal.people import Questions
 from ..journal.store_thread import StoreThread
 from ..journal.values import ValueRules, decode_value, encode_value
-from ..journal_ports import AskedQuestion, GivenVote
+from ..journal_ports import AskedQuestion, GivenVote, StoredApproval
 from ..kernel.environment import Environment
 from ..parallel.decided_limits import OuterLimits
 from . import journal_messages as messages
 from .journal_messages import (
     TOPIC,
     CloseQuestion,
+    FindRemembered,
     FunctionEnded,
     LimitsReached,
     NoteCounted,
+    NoteEscalation,
     Open,
     OpenQuestion,
+    RememberApproval,
+    RevokeApproval,
     Setup,
     UseAnswers,
 )
@@ -100,6 +104,23 @@ class _Questions(Questions):
 
     def close(self, question_id: str) -> None:
         self._writer.tell(CloseQuestion(id=question_id))
+
+    def note_escalation(self, question_id: str, *, voter: str, role: str, reason: str) -> None:
+        self._writer.tell(NoteEscalation(id=question_id, voter=voter, role=role, reason=reason))
+
+    async def find_remembered(self, run_id: str) -> list[StoredApproval]:
+        found = await self._channel.ask(TOPIC, encode(FindRemembered()))
+        return [StoredApproval(**each) for each in decode_value(found, place=run_id)]
+
+    async def remember(self, question_id: str, approval: bytes) -> None:
+        await self._channel.ask(TOPIC, encode(RememberApproval(id=question_id, approval=approval)))
+
+    async def revoke(self, question_id: str, *, voter: str, reason: str) -> None:
+        revoked = RevokeApproval(id=question_id, voter=voter, reason=reason)
+        await self._channel.ask(TOPIC, encode(revoked))
+
+    def revoke_soon(self, question_id: str, *, voter: str, reason: str) -> None:
+        self._writer.tell(RevokeApproval(id=question_id, voter=voter, reason=reason))
 
 
 class _Answers:

@@ -130,8 +130,64 @@ class UseAnswers(Struct, frozen=True, tag=True, kw_only=True):
     after: int = 0
 
 
-Report: TypeAlias = Append | Await | LimitsReached | FunctionEnded | Leave | CloseQuestion | NoteCounted
-Question: TypeAlias = Open | OpenQuestion | UseAnswers
+class NoteEscalation(Struct, frozen=True, tag=True, kw_only=True):
+    """A request for approval was handed on to a role, not through the store.
+
+    Args:
+        id: The request.
+        voter: The person who handed it on.
+        role: The role.
+        reason: The reason.
+    """
+
+    id: str
+    voter: str
+    role: str
+    reason: str
+
+
+class FindRemembered(Struct, frozen=True, tag=True, kw_only=True):
+    """Return the approvals that count for equal calls of the run."""
+
+
+class RememberApproval(Struct, frozen=True, tag=True, kw_only=True):
+    """Let an approval count for equal calls of the run.
+
+    Args:
+        id: The request.
+        approval: What was to run and the approvals, as the store keeps them.
+    """
+
+    id: str
+    approval: bytes
+
+
+class RevokeApproval(Struct, frozen=True, tag=True, kw_only=True):
+    """Let an approval count for no further call: as a report, or as a question, to wait for it.
+
+    Args:
+        id: The request.
+        voter: The person.
+        reason: The reason.
+    """
+
+    id: str
+    voter: str
+    reason: str
+
+
+Report: TypeAlias = (
+    Append
+    | Await
+    | LimitsReached
+    | FunctionEnded
+    | Leave
+    | CloseQuestion
+    | NoteCounted
+    | NoteEscalation
+    | RevokeApproval
+)
+Question: TypeAlias = Open | OpenQuestion | UseAnswers | FindRemembered | RememberApproval | RevokeApproval
 
 decode_setup = msgspec.msgpack.Decoder(Setup).decode
 decode_done = msgspec.msgpack.Decoder(Done).decode

@@ -26,13 +26,17 @@ from .journal_messages import (
     Await,
     CloseQuestion,
     Done,
+    FindRemembered,
     FunctionEnded,
     Leave,
     LimitsReached,
     NoteCounted,
+    NoteEscalation,
     Open,
     OpenQuestion,
+    RememberApproval,
     Report,
+    RevokeApproval,
     Setup,
     UseAnswers,
 )
@@ -109,6 +113,10 @@ class _JournalPart(ProgramPart):
             case NoteCounted(id=question, number=number):
                 if question in self._answers:
                     self._answers[question].note_counted(number)
+            case NoteEscalation(id=question, voter=voter, role=role, reason=reason):
+                self._recorder.questions.note_escalation(question, voter=voter, role=role, reason=reason)
+            case RevokeApproval(id=question, voter=voter, reason=reason):
+                self._recorder.questions.revoke_soon(question, voter=voter, reason=reason)
             case Await():
                 pass
 
@@ -128,6 +136,15 @@ class _JournalPart(ProgramPart):
                 return b""
             case UseAnswers() as use:
                 return await _used(self._answers[use.id], use)
+            case FindRemembered():
+                found = await self._recorder.questions.find_remembered(self._recorder.run_id)
+                return encode_value([msgspec.structs.asdict(each) for each in found], place=self._place)
+            case RememberApproval(id=question_id, approval=approval):
+                await self._recorder.questions.remember(question_id, approval)
+                return b""
+            case RevokeApproval(id=question_id, voter=voter, reason=reason):
+                await self._recorder.questions.revoke(question_id, voter=voter, reason=reason)
+                return b""
 
     def end(self, *, is_lost: bool) -> None:
         if not is_lost:

@@ -6,7 +6,7 @@ unless a journal has recorded the answer.
 """
 
 import math
-from collections.abc import Generator, Mapping
+from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TypeAlias
@@ -14,7 +14,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
-from ..journal_ports import GivenVote
+from ..actors import BareTaskGroup
 from ..kernel.commands import await_value
 from ..kernel.environment import Environment
 from ..observation import using_node_writer
@@ -22,7 +22,9 @@ from ..policies.people.ballot import Vote
 from ..policies.people.default_handler import find_default_handler, using_default_handler
 from ..policies.people.errors import AnswerRefusedError
 from ..policies.people.policy import PeoplePolicy
+from ..policies.people.remembered import RunApprovals, approvals_of
 from ..policies.people.request import ApprovalRequest, HumanHandler, Question
+from ..policies.people.roles import roles_from, roles_of
 from ..types.execution import ExecutionRef
 from .crossing_approvals import CrossedApproval, crossed_approval, rebuilt_approval
 from .live_tree import mirrored_node, number_of_node
@@ -34,10 +36,10 @@ TOPIC = "people"
 
 
 class _Setup(Struct, frozen=True):
-    """Whether the scope has a handler, and whether runs that begin in the call have one by default."""
+    """The handler of the scope, and the default one of runs that begin in the call; each by its roles."""
 
-    has_handler: bool
-    has_default: bool
+    handler: dict[str, list[str]] | None
+    default: dict[str, list[str]] | None
 
 
 class _Ask(Struct, frozen=True, tag="ask"):
@@ -71,6 +73,7 @@ class _Given(Struct, frozen=True):
 
     id: str
     vote: Vote
+    seconds: float | None = None
 
 
 class _Answered(Struct, frozen=True):
@@ -90,7 +93,11 @@ def begin(
     default = find_default_handler()
     if policy is None and default is None:
         return None
-    return _PeoplePart(None if policy is None else policy.handler, default, send_order)
+    approvals, is_durable = None, False
+    if environment is not None and not environment.run_state.is_stand_in:
+        approvals, is_durable = approvals_of(environment.run_state), environment.journal is not None
+    handler = None if policy is None else policy.handler
+    return _PeoplePart(handler, default, send_order, approvals=approvals, is_durable=is_durable)
 
 
 class _PeoplePart(ProgramPart):
@@ -100,18 +107,28 @@ class _PeoplePart(ProgramPart):
         handler: The handler of the caller's scope; None for none.
         default: The default handler of runs; None for none.
         send_order: Sends people's answers to the worker.
+        approvals: The remembered approvals of the run; None where there are none.
+        is_durable: Whether the run has a journal, in which the worker itself remembers approvals.
     """
 
     def __init__(
-        self, handler: HumanHandler | None, default: HumanHandler | None, send_order: SendOrder
+        self,
+        handler: HumanHandler | None,
+        default: HumanHandler | None,
+        send_order: SendOrder,
+        *,
+        approvals: RunApprovals | None,
+        is_durable: bool,
     ) -> None:
         self._handler = handler
         self._default = default
         self._send_order = send_order
+        self._approvals = approvals
+        self._is_durable = is_durable
 
     def setup(self) -> bytes:
         """Return which handlers there are."""
-        return encode(_Setup(has_handler=self._handler is not None, has_default=self._default is not None))
+        return encode(_Setup(handler=_roles_in(self._handler), default=_roles_in(self._default)))
 
     async def answer(self, body: bytes) -> bytes:
         """Ask people, and return their answer."""
@@ -128,12 +145,41 @@ class _PeoplePart(ProgramPart):
         seconds = math.inf if asked.seconds is None else asked.seconds
         request = rebuilt_approval(asked.request, seconds=seconds)
         ballot = request.ballot
-        ballot.on_vote = lambda vote: self._send_order(encode(_Given(request.id, vote)))
+        ballot.on_vote = lambda vote: self._send_order(encode(_given(request, vote)))
+        approvals = self._approvals
         try:
-            await await_value(handler.approve(request))
-            await request.wait_closed()
+            if approvals is None:
+                await _have_approved(handler, request)
+            elif not approvals.count(request):
+                with approvals.waiting(request):
+                    await _have_approved(handler, request)
+            if approvals is not None and ballot.votes.is_remembered:
+                (approvals.announce if self._is_durable else approvals.add)(request)
         finally:
             ballot.end("cancelled" if ballot.remaining_seconds else "expired")
+
+
+def _roles_in(handler: HumanHandler | None) -> dict[str, list[str]] | None:
+    if handler is None:
+        return None
+    return {name: sorted(people) for name, people in roles_of(handler).items()}
+
+
+async def _have_approved(handler: HumanHandler, request: ApprovalRequest) -> None:
+    """Have people asked until the request is decided; an approval that is remembered meanwhile counts."""
+    async with BareTaskGroup() as group:
+        group.start_soon(_hand_over, handler, request)
+        await request.wait_closed()
+        group.cancel_scope.cancel()
+
+
+async def _hand_over(handler: HumanHandler, request: ApprovalRequest) -> None:
+    await await_value(handler.approve(request))
+
+
+def _given(request: ApprovalRequest, vote: Vote) -> _Given:
+    seconds = request.remaining_seconds
+    return _Given(request.id, vote, None if math.isinf(seconds) else seconds)
 
 
 async def _ask(handler: HumanHandler, asked: _Ask) -> bytes:
@@ -161,11 +207,13 @@ def enter(
     given = msgspec.msgpack.decode(setup, type=_Setup)
     requests: dict[str, ApprovalRequest] = {}
     channel.on_order(TOPIC, lambda body: _take_vote(requests, body))
-    if environment is not None and given.has_handler:
-        handler = _ProgramHandler(channel, requests, is_default=False)
+    if environment is not None and given.handler is not None:
+        handler = _ProgramHandler(channel, requests, given.handler, is_default=False)
         policies = environment.policies.with_policy(PeoplePolicy(handler))
         environment = replace(environment, policies=policies)
-    default = _ProgramHandler(channel, requests, is_default=True) if given.has_default else None
+    default = None
+    if given.default is not None:
+        default = _ProgramHandler(channel, requests, given.default, is_default=True)
     with using_default_handler(default):
         yield environment
 
@@ -176,16 +224,8 @@ def _take_vote(requests: Mapping[str, ApprovalRequest], body: bytes) -> None:
     request = requests.get(given.id)
     if request is None:  # it has ended meanwhile
         return
-    vote = given.vote
-    counted = GivenVote(
-        number=0,
-        voter=vote.approver,
-        approves=vote.answer == "approved",
-        reason=vote.reason,
-        at=vote.given_at.timestamp(),
-    )
     with suppress(AnswerRefusedError):  # it has expired here
-        request.ballot.count_given(counted)
+        request.ballot.count_crossed(given.vote, math.inf if given.seconds is None else given.seconds)
 
 
 class _ProgramHandler:
@@ -194,12 +234,19 @@ class _ProgramHandler:
     Args:
         channel: The way to the program.
         requests: The requests for approval that people are asked for, by their ids.
+        roles: The people of the roles that requests may be handed on to.
         is_default: Whether the default handler of the program is asked.
     """
 
     def __init__(
-        self, channel: CallChannel, requests: dict[str, ApprovalRequest], *, is_default: bool
+        self,
+        channel: CallChannel,
+        requests: dict[str, ApprovalRequest],
+        roles: Mapping[str, Collection[str]],
+        *,
+        is_default: bool,
     ) -> None:
+        self.approver_roles = roles_from(roles)
         self._channel = channel
         self._requests = requests
         self._is_default = is_default

@@ -5,13 +5,15 @@ from collections.abc import Awaitable, Callable
 from typing import Concatenate, ParamSpec, TypeVar
 
 import anyio
+from msgspec import Struct
 
 from ..errors import NighthawkError, NoHumanError
-from ..journal_ports import AskedQuestion, GivenAnswers, GivenVote
+from ..journal_ports import AskedQuestion, GivenAnswers, GivenVote, StoredApproval
 from ..kernel.environment import find_journal
-from ..policies.people.ballot import Votes
+from ..policies.people.ballot import Votes, count_vote
 from ..policies.people.errors import (
     AnswerRefusedError,
+    NotRememberedError,
     RequestClosedError,
     UnknownApproverError,
     WrongDigestError,
@@ -29,6 +31,25 @@ from .values import ValueRules, decode_value, encode_value
 
 Result = TypeVar("Result")
 Given = ParamSpec("Given")
+
+
+class StoredRemembered(Struct, frozen=True, kw_only=True):
+    """A remembered approval, and its run."""
+
+    run_id: str
+    approval: StoredApproval
+
+
+def _read_remembered(database: Database, run_id: str | None) -> list[StoredRemembered]:
+    return [_remembered_of(*each) for each in question_table.read_remembered(database, run_id)]
+
+
+def _remembered_of(row: QuestionRow, body: bytes) -> StoredRemembered:
+    implementation, votes = decode_value(body, place=f"the approval {row.id}")
+    approval = StoredApproval(
+        id=row.id, content=row.content, implementation=implementation, votes=votes, ends_at=row.expires_at
+    )
+    return StoredRemembered(run_id=row.run_id, approval=approval)
 
 
 class Questions:
@@ -73,24 +94,97 @@ class Questions:
         await self._give(question_id, give)
 
     async def vote(
-        self, question_id: str, *, approve: bool, voter: str, digest: str | None, reason: str
+        self,
+        question_id: str,
+        *,
+        approve: bool,
+        voter: str,
+        digest: str | None,
+        reason: str,
+        is_remembered: bool = False,
+        role: str = "",
     ) -> None:
-        """Vote on a request for approval; see `JournalStore.vote`."""
-        place = f"the vote on question {question_id}"
-        text = encode_value([voter, reason], place=place, rules=self._rules)
+        """Vote on a request for approval, or hand it on to a role; see `JournalStore.vote` and `escalate`."""
+        text = self._checked_texts(question_id, voter, reason)
 
         def give(database: Database) -> None:
             begin_writing(database, text)
             row = _locked_row(database, question_id)
-            _check_vote(row, approve, voter, digest)
             vote = GivenVote(
-                number=len(row.votes) + 1, voter=voter, approves=approve, reason=reason, at=time.time()
+                number=len(row.votes) + 1,
+                voter=voter,
+                approves=approve,
+                reason=reason,
+                at=time.time(),
+                is_remembered=approve and is_remembered,
+                role=role,
             )
+            _check_vote(row, vote, digest)
             is_last = _is_decided(row, (*row.votes, vote))
             question_table.give_vote(database, question_id, vote, is_last=is_last)
             tables.wake_run(database, row.run_id)
 
         await self._give(question_id, give)
+
+    def note_escalation(self, question_id: str, *, voter: str, role: str, reason: str) -> None:
+        """Note that a request was handed on to a role elsewhere; see `RunJournal.note_escalation`."""
+
+        def note(database: Database) -> None:
+            begin_writing(database)
+            row = _locked_row(database, question_id)
+            vote = GivenVote(
+                number=len(row.votes) + 1,
+                voter=voter,
+                approves=False,
+                reason=reason,
+                at=time.time(),
+                role=role,
+            )
+            question_table.give_vote(database, question_id, vote, is_last=False, has_counted=True)
+
+        self.change(note)
+
+    async def remember(self, question_id: str, approval: bytes) -> None:
+        """Let an approval count for equal calls of its run; see `RunJournal.remember_approval`."""
+        await self.change(question_table.remember_approval, question_id=question_id, approval=approval).wait()
+
+    async def find_remembered(self, run_id: str) -> list[StoredApproval]:
+        """Return the approvals that count for equal calls of a run."""
+        return [each.approval for each in await self.read_remembered(run_id).wait()]
+
+    def read_remembered(self, run_id: str | None) -> Acknowledgement[list[StoredRemembered]]:
+        """Read the approvals that count for equal calls of a run, or of all runs."""
+        return self.change(_read_remembered, run_id)
+
+    async def revoke(self, question_id: str, *, voter: str, reason: str) -> None:
+        """Let a remembered approval count for no further call; see `JournalStore.revoke`."""
+        await self._revocation(question_id, voter, reason).wait()
+
+    def revoke_soon(self, question_id: str, *, voter: str, reason: str) -> None:
+        """Let a remembered approval count for no call that begins from now on; from any thread."""
+        self._revocation(question_id, voter, reason)
+
+    def _revocation(self, question_id: str, voter: str, reason: str) -> Acknowledgement[None]:
+        text = self._checked_texts(question_id, voter, reason)
+
+        def give(database: Database) -> None:
+            begin_writing(database, text)
+            row = _locked_row(database, question_id)
+            if row.status != "remembered":
+                raise NotRememberedError(
+                    f"the approval {question_id} is not remembered: it was revoked, or its run has ended"
+                )
+            vote = GivenVote(
+                number=len(row.votes) + 1, voter=voter, approves=False, reason=reason, at=time.time()
+            )
+            question_table.revoke_approval(database, question_id, vote)
+
+        return self.change(give)
+
+    def _checked_texts(self, question_id: str, voter: str, reason: str) -> bytes:
+        """Check that a name and a reason can be stored."""
+        place = f"the vote on question {question_id}"
+        return encode_value([voter, reason], place=place, rules=self._rules)
 
     async def _give(self, question_id: str, give: Callable[[Database], None]) -> None:
         await self.change(give).wait()
@@ -137,21 +231,31 @@ def _check_answer(row: QuestionRow, value: object) -> None:
         raise AnswerRefusedError(f"{reason}; the question is open as before")
 
 
-def _check_vote(row: QuestionRow, approve: bool, voter: str, digest: str | None) -> None:
+def _check_vote(row: QuestionRow, vote: GivenVote, digest: str | None) -> None:
     if row.kind != "approval":
         raise AnswerRefusedError(f"{row.id} is a question: it has answers and no votes")
     if row.status != "open":
         raise _closed(row)
-    approvers = row.content["approvers"]
+    voter, approvers = vote.voter, row.approvers
     if not voter or (approvers is not None and voter not in approvers):
         raise UnknownApproverError(f"{voter!r} is not among the approvers")
-    if digest != row.content["digest"] and (approve or digest is not None):
+    if vote.role:
+        _votes_of(row).escalate(voter, vote.role, vote.reason)
+        return
+    if digest != row.content["digest"] and (vote.approves or digest is not None):
         raise WrongDigestError(
             f"the vote of {voter!r} is not for this action, {row.content['action']!r}, with these arguments"
         )
-    before = [vote.approves for vote in row.votes if vote.voter == voter]
-    if approve and before[-1:] == [True]:
+    before = [each.approves for each in row.votes if each.voter == voter]
+    if vote.approves and before[-1:] == [True]:
         raise AnswerRefusedError(f"{voter!r} has approved already, and counts once")
+
+
+def _votes_of(row: QuestionRow) -> Votes:
+    """The state of a request that may be handed on: the roles, and the one that has it."""
+    votes = Votes(quorum=row.content["quorum"], approvers=None, roles=row.roles)
+    votes.role = row.role
+    return votes
 
 
 def _closed(row: QuestionRow) -> RequestClosedError:
@@ -162,14 +266,11 @@ def _closed(row: QuestionRow) -> RequestClosedError:
 
 def _is_decided(row: QuestionRow, given: tuple[GivenVote, ...]) -> bool:
     """Whether the votes of the store decide, without those that a handler has got."""
-    votes = Votes(quorum=row.content["quorum"], approvers=None)
+    votes = Votes(quorum=row.content["quorum"], approvers=None, roles=row.roles)
     try:
         for vote in given:
-            if vote.approves:
-                votes.approve(vote.voter)
-            else:
-                votes.deny(vote.voter, vote.reason)
-    except RequestClosedError:  # a handler had got an approval that one of them took back
+            count_vote(votes, vote)
+    except (RequestClosedError, UnknownApproverError):  # a handler had got an answer before one of them
         return False
     return votes.status != "pending"
 

@@ -4,12 +4,14 @@
       ├──── the run has got an answer by itself ──> claimed ── its process ended first ──> open
       └──── the run waits no longer ──> closed ── the next life waits again ──> open
 
+    a request that was approved for equal calls ──> remembered ── a person ──> revoked
+
 Statements that change a question come after `tables.wake_run` in their transaction, or have one of their own:
 so no two processes wait for each other's rows.
 """
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -62,7 +64,8 @@ class QuestionRow(Struct, frozen=True, kw_only=True):
         kind: `question` for `ask_user`, `approval` for `request_approval`.
         status: `open` while it can be answered.
         content: Its parts. Those of a question: `prompt` and `type`. Those of a request for approval:
-            `action`, `arguments`, `digest`, `quorum`, and `approvers`, None for everybody.
+            `action`, `arguments`, `digest`, `quorum`, and `approvers`, None for everybody; and `roles`, the
+            people by role, where it may be handed on.
         schema: The JSON schema of the answers to a question; None where there is none.
         asked_at: The time at which it was first waited for, in seconds since 1970.
         expires_at: The time at which it ends without an answer, in seconds since 1970; None for never.
@@ -78,6 +81,32 @@ class QuestionRow(Struct, frozen=True, kw_only=True):
     asked_at: float
     expires_at: float | None
     votes: tuple[GivenVote, ...] = ()
+
+    @property
+    def roles(self) -> Mapping[str, frozenset[str]]:
+        """The people of the roles that a request may be handed on to."""
+        given: Mapping[str, Sequence[str]] = self.content.get("roles", {})
+        return {name: frozenset(people) for name, people in given.items()}
+
+    @property
+    def role(self) -> str | None:
+        """The role that a request was handed on to last, through the store; None for none."""
+        return next((vote.role for vote in reversed(self.votes) if vote.role), None)
+
+    @property
+    def approvers(self) -> frozenset[str] | None:
+        """The people who may answer a request now; None for everybody."""
+        if self.role is not None:
+            return self.roles.get(self.role, frozenset())
+        asked: Sequence[str] | None = self.content["approvers"]
+        return None if asked is None else frozenset(asked)
+
+
+class RememberedRow(NamedTuple):
+    """A request whose approval counts for equal calls, and that approval, encoded."""
+
+    row: QuestionRow
+    approval: bytes
 
 
 def encode_question(asked: AskedQuestion, place: str, rules: ValueRules) -> bytes:
@@ -99,7 +128,9 @@ def open_question(database: Database, run_id: str, asked: AskedQuestion, body: b
         *(asked.id, run_id, asked.ends_at, stored),
     )
     database.change(
-        "UPDATE questions SET status = 'open' WHERE question_id = ? AND status <> 'answered'", asked.id
+        "UPDATE questions SET status = 'open' WHERE question_id = ? "
+        "AND status NOT IN ('answered', 'remembered', 'revoked')",
+        asked.id,
     )
 
 
@@ -112,7 +143,54 @@ def close_question(database: Database, question_id: str) -> None:
 
 def close_questions(database: Database, run_id: str) -> None:
     """Accept no answers to the questions of a run, which has ended."""
-    database.change("UPDATE questions SET status = 'closed' WHERE run_id = ? AND status = 'open'", run_id)
+    database.change(
+        "UPDATE questions SET status = 'closed' WHERE run_id = ? AND status IN ('open', 'remembered')", run_id
+    )
+
+
+def remember_approval(database: Database, question_id: str, approval: bytes) -> None:
+    """Let an approval count for equal calls of its run, unless it was revoked.
+
+    Args:
+        database: The database.
+        question_id: The request.
+        approval: What was to run and the approvals, encoded.
+    """
+    begin_writing(database, approval)
+    stored = store_body(database, approval, "questions", "answer", question_id)
+    database.change(
+        "UPDATE questions SET status = 'remembered', answer = ? "
+        "WHERE question_id = ? AND status <> 'revoked'",
+        *(stored, question_id),
+    )
+
+
+def read_remembered(database: Database, run_id: str | None = None) -> list[RememberedRow]:
+    """Read the approvals that count for equal calls, in the order in which they were asked for.
+
+    Args:
+        database: The database.
+        run_id: The run; None for all runs.
+    """
+    condition, parameters = ("AND run_id = ?", (run_id,)) if run_id is not None else ("", ())
+    rows = database.query(
+        "SELECT question_id, run_id, status, asked_at, ends_at, body, answer FROM questions "
+        f"WHERE status = 'remembered' {condition} AND (ends_at IS NULL OR ends_at > {database.NOW}) "
+        "ORDER BY asked_at, question_id",
+        *parameters,
+    )
+    return [
+        RememberedRow(_row_of(database, *row), load_body(database, answer, "questions", "answer", row[0]))
+        for *row, answer in rows
+    ]
+
+
+def revoke_approval(database: Database, question_id: str, vote: GivenVote) -> None:
+    """Let a remembered approval count for no further call, and keep who says so beside the votes."""
+    give_vote(database, question_id, vote, is_last=False)
+    database.change(
+        "UPDATE questions SET status = 'revoked' WHERE question_id = ? AND status = 'remembered'", question_id
+    )
 
 
 def claim_question(database: Database, question_id: str) -> bool:
@@ -155,7 +233,9 @@ def give_answer(database: Database, question_id: str, answer: bytes) -> None:
     )
 
 
-def give_vote(database: Database, question_id: str, vote: GivenVote, *, is_last: bool) -> None:
+def give_vote(
+    database: Database, question_id: str, vote: GivenVote, *, is_last: bool, has_counted: bool = False
+) -> None:
     """Take a vote on an open request.
 
     Args:
@@ -163,11 +243,12 @@ def give_vote(database: Database, question_id: str, vote: GivenVote, *, is_last:
         question_id: The request.
         vote: The vote.
         is_last: Whether the votes that the store has taken decide.
+        has_counted: Whether the run has counted it already.
     """
     body = store_body(database, msgspec.msgpack.encode(vote), "votes", question_id, vote.number)
     database.change(
-        "INSERT INTO votes (question_id, number, body) VALUES (?, ?, ?)",
-        *(question_id, vote.number, body),
+        "INSERT INTO votes (question_id, number, body, has_counted) VALUES (?, ?, ?, ?)",
+        *(question_id, vote.number, body, int(has_counted)),
     )
     if is_last:
         database.change("UPDATE questions SET status = 'answered' WHERE question_id = ?", question_id)

@@ -2,7 +2,7 @@
 
 import hashlib
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -10,7 +10,7 @@ import msgspec
 from anyio.lowlevel import checkpoint
 from msgspec import Struct
 
-from ..journal_ports import AskedQuestion, BegunQuestion, GivenAnswers
+from ..journal_ports import AskedQuestion, BegunQuestion, GivenAnswers, StoredApproval
 from .activity import DurableWait
 from .effect_call import EndedCall, idempotency_key
 from .errors import JournalDivergenceError
@@ -103,6 +103,29 @@ class QuestionRecorder(PartsRecorder):
         # After a cancellation it stays open: the next life asks again.
         self.questions.close(asked.id)
         return result
+
+    def note_escalation(self, question_id: str, *, voter: str, role: str, reason: str) -> None:
+        """Let the people of a role answer through the store; see `journal_ports.RunJournal`."""
+        self.questions.note_escalation(question_id, voter=voter, role=role, reason=reason)
+
+    async def remember_approval(
+        self, question_id: str, implementation: str, votes: Sequence[Mapping[str, object]]
+    ) -> None:
+        """Let an approval count for equal calls of the run; see `journal_ports.RunJournal`."""
+        body = self.encode_value([implementation, votes], place=f"the approval {question_id}")
+        await self.questions.remember(question_id, body)
+
+    async def find_remembered(self) -> Sequence[StoredApproval]:
+        """Return the approvals that count for equal calls; see `journal_ports.RunJournal`."""
+        return await self.questions.find_remembered(self.run_id)
+
+    async def revoke_approval(self, question_id: str, *, voter: str, reason: str) -> None:
+        """Let an approval count for no further call; see `journal_ports.RunJournal`."""
+        await self.questions.revoke(question_id, voter=voter, reason=reason)
+
+    def revoke_approval_soon(self, question_id: str, *, voter: str, reason: str) -> None:
+        """Let an approval count for no further call; see `journal_ports.RunJournal`."""
+        self.questions.revoke_soon(question_id, voter=voter, reason=reason)
 
     def find_value(self, place: str, declared: object = None) -> tuple[Any] | None:
         """Return a kept value, or raise the error that was kept instead; see `journal_ports.RunJournal`."""

@@ -11,7 +11,7 @@ from typing import NoReturn, Self
 import msgspec
 from anyio.lowlevel import checkpoint
 
-from ..journal_ports import BegunQuestion, RecordedAnswer, StepInputs
+from ..journal_ports import BegunQuestion, RecordedAnswer, StepInputs, StoredApproval
 from ..kernel.environment import run_from_sync
 from ..ports import OpenSource
 from ..recording.exchange import RecordedError, RecordedExchange
@@ -116,6 +116,18 @@ class ReplayJournal(RunJournal):
         if not is_answered and failure is None:
             self.end_at(relative)
         return begun
+
+    def note_escalation(self, question_id: str, *, voter: str, role: str, reason: str) -> None:
+        """Do nothing: no people answer; see `RunJournal.note_escalation`."""
+
+    async def find_remembered(self) -> Sequence[StoredApproval]:
+        """Return none: the votes of every request are recorded; see `RunJournal.find_remembered`."""
+        return ()
+
+    async def remember_approval(
+        self, question_id: str, implementation: str, votes: Sequence[Mapping[str, object]]
+    ) -> None:
+        """Do nothing: the decision is recorded; see `RunJournal.remember_approval`."""
 
     def add(self, place: str, kind: RecordKind, body: bytes) -> Acknowledgement[None]:
         """Refuse a new record; see `RunRecorder.add`."""

@@ -1,6 +1,9 @@
 """The questions of the runs of a store, as programs answer them."""
 
-from ..policies.people.request import HumanHandler
+from ..policies.people.ballot import Remember
+from ..policies.people.errors import UnknownRoleError
+from ..policies.people.remembered import RememberedApproval, shown_of_store
+from ..policies.people.request import HumanHandler, checked_remember
 from .names import check_id
 from .people import Questions, StorePeople
 from .question_table import QuestionRow
@@ -55,7 +58,14 @@ class StoreQuestions:
 
     @written_by_programs
     async def vote(
-        self, question_id: str, *, approve: bool, voter: str, digest: str | None = None, reason: str = ""
+        self,
+        question_id: str,
+        *,
+        approve: bool,
+        voter: str,
+        digest: str | None = None,
+        reason: str = "",
+        remember: Remember | None = None,
     ) -> None:
         """Vote on a request for approval of a run, which may be in progress in any process, or parked.
 
@@ -66,6 +76,7 @@ class StoreQuestions:
             voter: The person. The host must authenticate them.
             digest: The digest of what that person saw; needed to approve.
             reason: The reason of a denial.
+            remember: `run` to approve equal calls of the run as well; see `ApprovalRequest.approve`.
 
         Raises:
             RequestClosedError: The votes have decided, the time is over, or the run does not wait for it.
@@ -75,9 +86,73 @@ class StoreQuestions:
             JournalValueError: The name of the person or the reason cannot be stored.
             JournalKeyError: A key of the encryption is missing, or is another one.
             JournalStoreError: The store cannot be written.
+            NighthawkError: There is no such request, or `remember` is something else.
+        """
+        await self._questions.vote(
+            question_id,
+            approve=approve,
+            voter=voter,
+            digest=digest,
+            reason=reason,
+            is_remembered=checked_remember(remember) is not None,
+        )
+
+    @written_by_programs
+    async def escalate(self, question_id: str, role: str, *, voter: str, reason: str = "") -> None:
+        """Hand a request for approval on to a role; see `ApprovalRequest.escalate_to`.
+
+        Args:
+            question_id: The `id` of the request.
+            role: The role, one of those that the handler of the run has.
+            voter: The person who hands it on. The host must authenticate them.
+            reason: The reason.
+
+        Raises:
+            RequestClosedError: The votes have decided, the time is over, or the run does not wait for it.
+            UnknownApproverError: That person is not an approver.
+            UnknownRoleError: There is no such role.
+            EscalationRefusedError: The role has it already, or too few people.
+            JournalStoreError: The store cannot be written.
             NighthawkError: There is no such request.
         """
-        await self._questions.vote(question_id, approve=approve, voter=voter, digest=digest, reason=reason)
+        if not role:
+            raise UnknownRoleError("a request is handed on to a role, which has a name")
+        await self._questions.vote(
+            question_id, approve=False, voter=voter, digest=None, reason=reason, role=role
+        )
+
+    def remembered(self, run_id: str | None = None) -> list[RememberedApproval]:
+        """Return the approvals that count for equal calls of their runs. Blocks while it reads.
+
+        Args:
+            run_id: The run; None for all runs of the store that have not ended.
+
+        Raises:
+            JournalKeyError: A key of the encryption is missing, or is another one.
+            JournalStoreError: The store cannot be read.
+        """
+        if run_id is not None:
+            check_id(run_id)
+        found = self._questions.read_remembered(run_id).wait_in_thread()
+        return [shown_of_store(each.approval, each.run_id) for each in found]
+
+    @written_by_programs
+    async def revoke(self, approval_id: str, *, by: str, reason: str = "") -> None:
+        """Take a remembered approval back: equal calls of its run are asked about again.
+
+        Calls that have been made are not undone.
+
+        Args:
+            approval_id: The `id` of the approval.
+            by: The person. The host must authenticate them.
+            reason: The reason.
+
+        Raises:
+            NotRememberedError: It is not remembered, or no longer.
+            JournalStoreError: The store cannot be written.
+            NighthawkError: There is no such approval.
+        """
+        await self._questions.revoke(approval_id, voter=by, reason=reason)
 
     def people(self) -> HumanHandler:
         """Return a handler for runs of this store in which people answer through `answer` and `vote` alone.

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 import anyio
 import msgspec
@@ -13,6 +13,7 @@ from msgspec import Struct
 from ..actors.errors import check_whole_number
 from ..observe.page.summaries import ANSWERABLE
 from ..observe.restored_tree import RestoredNode, RestoredTree
+from ..policies.people.remembered import RememberedApproval
 from . import tables
 from .database import Database
 from .errors import JournalError, JournalStoreError
@@ -73,6 +74,16 @@ class _ShownRun(Struct):
     seen: object = None
     records: list[Record] = msgspec.field(default_factory=list[Record])
     question_nodes: dict[str, QuestionRow] = msgspec.field(default_factory=dict[str, QuestionRow])
+    remembered_nodes: dict[str, RememberedApproval] = msgspec.field(
+        default_factory=dict[str, RememberedApproval]
+    )
+
+
+class _Asked(NamedTuple):
+    """What is open at a run: its questions, and the approvals that are remembered."""
+
+    questions: list[QuestionRow]
+    remembered: list[RememberedApproval]
 
 
 class StoreTree:
@@ -104,10 +115,16 @@ class StoreTree:
         self._due = 0.0
         self._runs: dict[str, _ShownRun] = {}
         self._questions: dict[str, QuestionRow] = {}  # by node; replaced, never changed
+        self.remembered_nodes: Mapping[str, RememberedApproval] = {}
+        """The approvals that are remembered for equal calls, by node; replaced, never changed."""
 
     def find_question(self, node_id: str) -> QuestionRow | None:
         """Return the open question at a node; None for none."""
         return self._questions.get(node_id)
+
+    def find_remembered(self, node_id: str) -> RememberedApproval | None:
+        """Return the approval at a node that is remembered for equal calls; None for none."""
+        return self.remembered_nodes.get(node_id)
 
     def make_due(self) -> None:
         """Have the next `refresh` look into the store, however short ago the last one was."""
@@ -145,6 +162,9 @@ class StoreTree:
         questions: dict[str, list[QuestionRow]] = {}
         for question in self._store.questions():
             questions.setdefault(question.run_id, []).append(question)
+        remembered: dict[str, list[RememberedApproval]] = {}
+        for approval in self._store.remembered():
+            remembered.setdefault(approval.run_id, []).append(approval)
         latest = self._perform(read_latest_runs, most=self._max_runs)
         shown = {row.run_id for row in latest.rows}
         for run_id in self._runs.keys() - shown:
@@ -152,16 +172,20 @@ class StoreTree:
             self._restored.remove(run_node_id(run_id))
         try:
             for row in latest.rows:
-                self._read_run(row, latest.record_counts[row.run_id], questions.get(row.run_id, []))
+                asked = _Asked(questions.get(row.run_id, []), remembered.get(row.run_id, []))
+                self._read_run(row, latest.record_counts[row.run_id], asked)
         finally:
             runs = self._runs.values()
             self._questions = {node: row for run in runs for node, row in run.question_nodes.items()}
+            self.remembered_nodes = {
+                node: approval for run in runs for node, approval in run.remembered_nodes.items()
+            }
         self._restored.count_left_out(latest.total - len(latest.rows))
 
-    def _read_run(self, row: RunRow, record_count: int, questions: list[QuestionRow]) -> None:
+    def _read_run(self, row: RunRow, record_count: int, asked: "_Asked") -> None:
         run = self._runs.setdefault(row.run_id, _ShownRun())
         # A run in progress changes with its lease, too.
-        seen = (row if row.status != "running" else row.lives, row.status, record_count, questions)
+        seen = (row if row.status != "running" else row.lives, row.status, record_count, asked)
         if run.seen == seen:
             return
         try:
@@ -170,8 +194,9 @@ class StoreTree:
             raise
         except (JournalError, msgspec.MsgspecError) as error:
             nodes = [_unreadable(row, error)]
-        ids = _question_ids(row.run_id, run.records) if questions else {}
-        nodes, run.question_nodes = _with_questions(nodes, ids, questions)
+        ids = _question_ids(row.run_id, run.records) if any(asked) else {}
+        nodes, run.question_nodes = _with_questions(nodes, ids, asked.questions)
+        run.remembered_nodes = _remembered_at(nodes, ids, asked.remembered)
         self._restored.put_whole(nodes)
         run.seen = seen
 
@@ -200,6 +225,18 @@ def _question_ids(run_id: str, records: Iterable[Record]) -> dict[str, str]:
         for each in records
         if each.kind == "question"
     }
+
+
+def _remembered_at(
+    nodes: Iterable[RestoredNode], ids: Mapping[str, str], remembered: Sequence[RememberedApproval]
+) -> dict[str, RememberedApproval]:
+    """Return the approvals that are remembered, by the nodes of their requests."""
+    by_id = {each.id: each for each in remembered}
+    if not by_id:
+        return {}
+    places = ((node.id, str(node.attributes.get("nighthawk.journal.place", ""))) for node in nodes)
+    found = ((node_id, by_id.get(ids.get(place, ""))) for node_id, place in places)
+    return {node_id: approval for node_id, approval in found if approval is not None}
 
 
 def _with_questions(
@@ -232,7 +269,9 @@ def approvals_of(row: QuestionRow) -> list[str]:
     """Return the people who have approved a request through the store, and not taken that back."""
     people: dict[str, None] = {}
     for vote in row.votes:
-        if vote.approves:
+        if vote.role:
+            people = {name: None for name in people if name in row.roles.get(vote.role, ())}
+        elif vote.approves:
             people[vote.voter] = None
         else:
             people.pop(vote.voter, None)

@@ -171,6 +171,8 @@ class Position(IntEnum):
     COMPACTION = 16
     MODEL = 17
     """The source of responses in place of every model, such as a recorder or a replay."""
+    EGRESS = 20
+    """Last, so that it sees requests as they are sent."""
 
 
 class InnerScope(NamedTuple):

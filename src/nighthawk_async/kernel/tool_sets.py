@@ -60,8 +60,8 @@ class ForeignTool(Tool):
         metadata: Anything the host attached.
         parameters: The JSON Schema of the arguments, an object schema.
         source: The server or library that it comes from, for errors; empty for none.
-        definition_digest: Returns the digest of the definition that the tool has by now; approvals are bound
-            to it. None where definitions do not change.
+        definition_digest: Returns the definition that the tool has by now, with its digest, as plain data;
+            people see it, and approvals are bound to it. None where definitions do not change.
 
     Raises:
         ToolRegistrationError: The schema is not that of an object.
@@ -69,7 +69,7 @@ class ForeignTool(Tool):
 
     parameters: Mapping[str, Any]
     source: str = ""
-    definition_digest: Callable[[], str] | None = None
+    definition_digest: Callable[[], object] | None = None
 
     def __post_init__(self) -> None:
         self.own_name = self.name

@@ -16,6 +16,7 @@ __getattr__, __dir__, __all__ = attach_exports(
         "errors": (
             "EditError",
             "FetchError",
+            "DeniedAddressError",
             "ForbiddenAddressError",
             "LibraryError",
             "OutsideWorkspaceError",

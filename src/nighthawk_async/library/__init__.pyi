@@ -2,6 +2,7 @@
 
 from .agents import Finding, Remark, apply_patch, research, review
 from .errors import (
+    DeniedAddressError,
     EditError,
     FetchError,
     ForbiddenAddressError,
@@ -17,6 +18,7 @@ from .web import FetchedPage, Web, fetch
 from .workspace import SearchMatch, SearchResult, Workspace
 
 __all__ = [
+    "DeniedAddressError",
     "EditError",
     "FetchError",
     "FetchedPage",

@@ -9,11 +9,13 @@ NighthawkError
     ├── ShellError                  a command is refused, or the shell cannot be started
     └── FetchError                  a page cannot be fetched, is too large, or is no text
         └── ForbiddenAddressError       the address is not one of the public internet
+            └── DeniedAddressError          the egress of the run or scope denies it
 """
 
 from ..confined_files import LibraryError as LibraryError
 from ..confined_files import OutsideWorkspaceError as OutsideWorkspaceError
 from ..confined_files import WorkspaceError as WorkspaceError
+from ..errors import EgressDeniedError
 from ..pickling import set_public_module
 
 
@@ -35,6 +37,10 @@ class FetchError(LibraryError):
 
 class ForbiddenAddressError(FetchError):
     """A URL, or one that it redirects to, does not lead to an address of the public internet."""
+
+
+class DeniedAddressError(ForbiddenAddressError, EgressDeniedError):
+    """A URL, or one that it redirects to, leads to a host that the egress of the run or scope denies."""
 
 
 set_public_module("library", globals())

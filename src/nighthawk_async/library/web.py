@@ -14,11 +14,14 @@ import anyio
 import anyio.to_thread
 from msgspec import Struct
 
+from ..errors import EgressDeniedError, NighthawkError
 from ..models.http_library import httpx
 from ..models.http_transport import SingleConnectionTransport, verifying_context
-from .errors import FetchError, ForbiddenAddressError
+from ..policies.egress.hosts import HostList
+from ..policies.egress.policy import find_egress
+from .errors import DeniedAddressError, FetchError, ForbiddenAddressError
 from .page_text import decoded, html_as_text, is_html, is_text
-from .public_addresses import AllowedHosts, HostList
+from .public_addresses import AllowedHosts
 
 _SECONDS = 30.0
 _MOST_BYTES = 2_000_000
@@ -84,7 +87,11 @@ class Web:
             given: Iterable[str] = getattr(self, name)
             object.__setattr__(self, name, (given,) if isinstance(given, str) else tuple(given))
         object.__setattr__(self, "_allowed", AllowedHosts.parse(self.allow))
-        object.__setattr__(self, "_lists", (HostList.parse(self.only), HostList.parse(self.deny)))
+        try:
+            lists = (HostList.parse(self.only), HostList.parse(self.deny))
+        except NighthawkError as error:
+            raise FetchError(str(error)) from None
+        object.__setattr__(self, "_lists", lists)
 
     def __repr__(self) -> str:
         lists = {name: getattr(self, name) for name in ("allow", "only", "deny")}
@@ -102,7 +109,8 @@ class Web:
 
         Raises:
             ForbiddenAddressError: The host, or one that it redirects to, has an address that is neither on
-                the public internet nor allowed, is denied, or is not one of the only ones.
+                the public internet nor allowed, is denied, or is not one of the only ones. Its subclass
+                `DeniedAddressError`: the egress of the run or scope denies it.
             FetchError: The URL is invalid, the page cannot be fetched in time, is too large, or is no text.
         """
         for name, number in (("timeout", timeout), ("max_bytes", max_bytes)):
@@ -138,6 +146,12 @@ class Web:
             raise ForbiddenAddressError(f"{host} is not one of the hosts that may be fetched here")
         if addresses is not None:
             self._allowed.check(host, addresses)
+        egress = find_egress()
+        if egress is not None:
+            try:
+                egress.check(host, port, addresses)
+            except EgressDeniedError as error:
+                raise DeniedAddressError(str(error)) from None
 
 
 _PUBLIC = Web()

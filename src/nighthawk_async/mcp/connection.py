@@ -18,12 +18,15 @@ from mcp_types import INVALID_REQUEST, ErrorData, Implementation, JSONRPCError, 
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from ..causes import leaves_of
+from ..policies.egress.policy import ActiveEgress
 from ..values.error_text import describe_error
 from .authentication import screened
 from .bounded_responses import bound
 from .callbacks import Callbacks
 from .description import HttpDescription, ServerDescription, StdioDescription
+from .egress_transport import EgressTransport
 from .errors import ServerUnavailableError
+from .json_data import characters
 from .process import ServerProcess, Streams
 from .screening import MAX_ENTRIES, RefusedResultError, Screen
 from .tool_facts import ToolFacts
@@ -40,6 +43,7 @@ class Connection:
     Args:
         server: The server.
         callbacks: Answers the server's requests, and takes its notifications.
+        egress: The hosts that may be reached; None for all.
 
     Attributes:
         client: The client.
@@ -47,8 +51,11 @@ class Connection:
         failed_status: The last status of HTTP that was an error; None for none.
     """
 
-    def __init__(self, server: ServerDescription, callbacks: Callbacks) -> None:
+    def __init__(
+        self, server: ServerDescription, callbacks: Callbacks, egress: ActiveEgress | None = None
+    ) -> None:
         self._server = server
+        self._egress = egress
         self._process = ServerProcess(server) if isinstance(server, StdioDescription) else None
         self.is_lost = anyio.Event()
         self.failed_status: int | None = None
@@ -83,6 +90,7 @@ class Connection:
         limit = server.options.call_timeout
         read = None if limit is None else max(_READ_SECONDS, limit)
         client = httpx2.AsyncClient(
+            transport=None if self._egress is None else EgressTransport(self._egress),
             headers={"accept-encoding": "identity", **server.headers},
             auth=screened(server.auth),
             timeout=httpx2.Timeout(_OTHER_SECONDS, read=read),
@@ -116,6 +124,12 @@ class Connection:
             return f"HTTP {self.failed_status} {HTTPStatus(self.failed_status).phrase}"
         except ValueError:
             return f"HTTP {self.failed_status}"
+
+    @property
+    def says(self) -> str:
+        """What the server says of itself: its name and version."""
+        info = self.client.server_info
+        return characters(f"{info.name} {info.version}") if info is not None else ""
 
     @property
     def announces_changes(self) -> bool:

@@ -18,8 +18,8 @@ from .tool_facts import ToolFacts
 
 Invoke: TypeAlias = Callable[[ToolFacts, dict[str, object]], Awaitable[object]]
 """Makes a call of a tool."""
-DigestOf: TypeAlias = Callable[[str], str]
-"""Returns the digest of the definition that the server has for a tool by now."""
+DigestOf: TypeAlias = Callable[[str], object]
+"""Returns the definition that the server has for a tool by now, with its digest."""
 
 _NO_IDENTIFIERS = ("self", "_invoke", "_tool", "_given", "__debug__")
 _PLAIN = (bool, int, float, str, type(None))

@@ -100,15 +100,15 @@ class ServerTools(ToolSet):
             function=as_effect(self._server.name, facts, call),
             parameters=_parameters(facts, own_names),
             source=f"server {self._server.name!r}",
-            definition_digest=partial(self._digest_now, facts.name),
+            definition_digest=partial(self._definition_now, facts.name),
             server=self._server,
         )
         return tool.with_prefix(self._prefix) if self._prefix else tool
 
-    def _digest_now(self, tool: str) -> str:
-        """The digest of a tool's definition in the run of the caller; empty if it is gone."""
+    def _definition_now(self, tool: str) -> object:
+        """The definition of a tool in the run of the caller; None if there is no session."""
         session = find_session(self._server)
-        return "" if session is None else session.digest_of(tool)
+        return None if session is None else session.shown_to_people(tool)
 
 
 def _own_names(facts: ToolFacts) -> Mapping[str, str]:

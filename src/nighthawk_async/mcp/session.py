@@ -3,8 +3,9 @@
 Calls are made by their callers, in their own tasks: cancelling a caller cancels its call at the server.
 """
 
+import json
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from copy import copy
 from functools import partial
@@ -21,7 +22,8 @@ from pydantic_core import PydanticSerializationError
 from ..actors import BareTaskGroup
 from ..backoff import backoff_seconds
 from ..causes import leaves_of
-from ..errors import NighthawkError, ToolRegistrationError
+from ..errors import EgressDeniedError, NighthawkError, ToolRegistrationError
+from ..policies.egress.policy import ActiveEgress, find_egress
 from ..values.error_text import describe_error
 from .call_failures import (
     ConnectionLostError,
@@ -32,7 +34,7 @@ from .call_failures import (
 )
 from .callbacks import Callbacks
 from .connection import Connection
-from .description import ServerDescription
+from .description import HttpDescription, ServerDescription
 from .errors import McpError, ServerCallError, ServerLostError, ServerUnavailableError
 from .in_flight import CallInFlight, CallsInFlight
 from .invocations import Invocations
@@ -46,6 +48,7 @@ Result = TypeVar("Result")
 
 _LOGGER = logging.getLogger("nighthawk.mcp")
 _ARGUMENTS = TypeAdapter(dict[str, Any])
+_OWN_ERRORS = (ToolRegistrationError, EgressDeniedError)
 _MAX_SENDS = 3
 _END_SECONDS = 8.0
 _FIRST_WAIT = 0.1
@@ -80,6 +83,9 @@ class Session:
         self._has_other_tools = False
         self._listing = anyio.Lock()
         self._bound: dict[str, ConnectedServer] = {}
+        self._egress = find_egress()
+        self._server_says = ""  # of itself: its name and version
+        self._approvable: dict[str, Mapping[str, object]] = {}  # what people were asked about, until the call
         self._invocations = Invocations(self.server.name, self.call_tool)
 
     @asynccontextmanager
@@ -137,15 +143,17 @@ class Session:
 
     async def _connect(self, task_status: TaskStatus[None]) -> ServerUnavailableError | None:
         """Hold one connection until it is lost or the session ends; return the error if it was never open."""
-        connection = Connection(self.server, self._callbacks)
+        connection = Connection(self.server, self._callbacks, self._egress)
         seconds = self.server.options.connect_timeout
         is_open = False
         try:
             # One scope for all of it, because the client holds task groups of its own open.
             with anyio.CancelScope(deadline=anyio.current_time() + seconds) as scope:
+                await self._check_egress(self._egress)
                 async with connection.client:
                     listed = await connection.list_tools()
                     scope.deadline = float("inf")
+                    self._server_says = connection.says
                     self._take_tools(listed)
                     is_open = True
                     connection.failed_status = None  # those so far were about the version of the protocol
@@ -158,9 +166,9 @@ class Session:
         except Exception as error:
             if not is_open:
                 leaves = leaves_of(error)
-                collision = next((each for each in leaves if isinstance(each, ToolRegistrationError)), None)
-                if collision is not None and not self._is_started:
-                    raise collision from None
+                own = next((each for each in leaves if isinstance(each, _OWN_ERRORS)), None)
+                if own is not None and not self._is_started:
+                    raise own from None
                 return connection.failure_to_open(error)
             _LOGGER.debug("%s: the connection broke", self.server.name, exc_info=error)
         finally:
@@ -217,11 +225,41 @@ class Session:
 
     def _set_methods(self, server_class: type[ConnectedServer]) -> None:
         invoke = partial(self._invocations.invoke, server_class.__qualname__)
-        set_methods(server_class, list(self.tools.values()), invoke, self.digest_of)
+        set_methods(server_class, list(self.tools.values()), invoke, self.shown_to_people)
 
-    def digest_of(self, tool: str) -> str:
-        """The digest of the definition that a tool has by now; empty if the server has it no more."""
-        return self.tools[tool].digest if tool in self.tools else ""
+    def shown_to_people(self, tool: str) -> Mapping[str, object]:
+        """The definition of a tool as people are asked to approve it; the next call needs the same one."""
+        definition = self._approvable[tool] = self._definition_of(tool)
+        return definition
+
+    def _definition_of(self, tool: str) -> Mapping[str, object]:
+        """The definition that a tool has by now: of this server, and what the server says of it."""
+        server = {"name": self.server.name, "target": self.server.target, "says": self._server_says}
+        facts = self.tools.get(tool)
+        if facts is None:
+            return {"server": server, "name": tool, "is": "no longer a tool of the server"}
+        return {
+            "server": server,
+            "name": tool,
+            "description": characters(facts.description),
+            "input_schema": characters(json.dumps(facts.input_schema, sort_keys=True)),
+            "digest": facts.digest,
+        }
+
+    def _check_approved(self, tool: ToolFacts, approved: Mapping[str, object] | None) -> None:
+        """Refuse a tool that was replaced since people were asked about it.
+
+        Raises:
+            ServerCallError: It was.
+        """
+        if approved is not None and approved != self._definition_of(tool.name):
+            raise ServerCallError(
+                self.server.name,
+                f"{tool.name}: server {self.server.name!r} has replaced the tool since people were asked "
+                "about it, so it was not called",
+                kind="oversight",
+                guidance="Look at the tool as it is now, and call it again to ask for another approval.",
+            )
 
     async def _note_tools_changed(self) -> None:
         self._has_other_tools = True
@@ -272,6 +310,7 @@ class Session:
         data = self._json_of(tool, arguments)
 
         async def send(connection: Connection, call: CallInFlight) -> object:
+            self._check_approved(tool, approved)
             result = await connection.client.call_tool(
                 tool.name, data, progress_callback=call.note_progress, read_timeout_seconds=None
             )
@@ -282,6 +321,9 @@ class Session:
             return value_of(result, tool)
 
         async with self._turn_of(tool):
+            approved = self._approvable.pop(tool.name, None)
+            if approved is not None:
+                await self.refresh()
             return await self.ask(send, is_repeatable=tool.is_repeatable, tool=tool)
 
     def _turn_of(self, tool: ToolFacts) -> AbstractAsyncContextManager[object]:
@@ -316,6 +358,9 @@ class Session:
         Raises:
             ServerCallError: It failed.
         """
+        egress = find_egress()
+        if egress is not self._egress:  # that of an inner scope
+            await self._check_egress(egress)
         for sends in range(1, _MAX_SENDS + 1):
             connection = await self._usable_connection()
             try:
@@ -329,6 +374,20 @@ class Session:
             self._restarts = 0
             return result
         raise AssertionError("unreachable")
+
+    async def _check_egress(self, egress: ActiveEgress | None) -> None:
+        """Refuse a server over HTTP that may not be reached.
+
+        Raises:
+            EgressDeniedError: It may not.
+        """
+        if egress is None or not isinstance(self.server, HttpDescription):
+            return
+        try:
+            await egress.check_url(self.server.url)
+        except OSError as error:
+            text = f"server {self.server.name!r} cannot be resolved: {error}"
+            raise ServerLostError(self.server.name, text, may_have_begun=False) from error
 
     async def _sent(
         self,

@@ -24,6 +24,7 @@ __getattr__, __dir__, __all__ = attach_exports(
         "..kernel.step": ("Step",),
         "budgets.budget": ("Budget",),
         "budgets.terms": ("BudgetAmounts", "BudgetLimits"),
+        "egress.egress": ("Egress",),
         "permissions.call": ("PermissionCall",),
         "permissions.permissions": ("Permissions",),
         "permissions.rules": ("PermissionRule",),

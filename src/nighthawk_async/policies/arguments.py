@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .attempts import resilience as attempt_types
     from .budgets import budget as budget_types
     from .code_levels import levels as code_levels
+    from .egress import egress as egress_types
     from .hooks import registry as hook_types
     from .oversight import inspection as oversight_types
     from .people import request as people_types
@@ -34,6 +35,7 @@ else:
     attempt_types = LazyModule("nighthawk_async.policies.attempts.resilience")
     budget_types = LazyModule("nighthawk_async.policies.budgets.budget")
     code_levels = LazyModule("nighthawk_async.policies.code_levels.levels")
+    egress_types = LazyModule("nighthawk_async.policies.egress.egress")
     hook_types = LazyModule("nighthawk_async.policies.hooks.registry")
     mutation_types = LazyModule("nighthawk_async.policies.shared_objects.bound_objects")
     oversight_types = LazyModule("nighthawk_async.policies.oversight.inspection")
@@ -58,6 +60,9 @@ class CommonPolicyArguments(TypedDict, total=False):
             asked, except through the dashboard that an application is served with (`Dashboard.beside`).
         permissions: The calls that are permitted; see `nighthawk_async.permissions`. Permissions that are
             already active apply as well, in both modes of a scope and in a nested run.
+        egress: The hosts that may be reached, by servers over HTTP, fetched pages and media by address; see
+            `nighthawk_async.egress`. What is already active applies as well, in both modes of a scope and in
+            a nested run.
         step_budget: The budget of each step inside, with an account of its own. Enclosing budgets apply as
             well, in both modes of a scope and in a nested run.
         resilience: The retries, fallbacks and timeout of each step inside: a
@@ -80,6 +85,7 @@ class CommonPolicyArguments(TypedDict, total=False):
     verify: "oversight_types.Verify | None"
     human: "people_types.HumanHandler | Unset | None"
     permissions: "permission_types.Permissions | None"
+    egress: "egress_types.Egress | None"
     step_budget: "budget_types.Budget | None"
     resilience: "attempt_types.StepBaseline | Unset | None"
     concurrent_mutation: "mutation_types.ConcurrentMutation"
@@ -104,6 +110,7 @@ _MODULES: Mapping[str, str] = {
     "verify": "oversight.policy",
     "human": "people.policy",
     "permissions": "permissions.policy",
+    "egress": "egress.policy",
     "budget": "budgets.budget",
     "step_budget": "budgets.budget",
     "resilience": "attempts.policy",

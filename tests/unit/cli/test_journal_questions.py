@@ -128,3 +128,76 @@ def test_the_questions_of_pruned_runs_are_counted(tmp_path: Path, capsys: pytest
     capsys.readouterr()
     assert run_command_line(["journal", "prune", file, "--older", "0s"]) == 0
     assert capsys.readouterr().out.endswith(" records, 0 messages, 1 question\n")
+
+
+def test_an_approval_is_remembered_listed_and_revoked_and_a_request_is_handed_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = {"command": "rm -rf build"}
+
+    async def program() -> list[str]:
+        approvals = [await nh.request_approval("clean", arguments=command) for _ in range(3)]
+        return [*approvals[-1].approvers]
+
+    def live_with_roles() -> Any:
+        async def one_life() -> Any:
+            executor = nh.AgentStepExecutor.from_model(
+                AnsweringModel(lambda prompt, turn: assigning("x", "1"))
+            )
+            with opened(tmp_path) as store:
+                human = nh.human.with_roles(store.people(), {"manager": ["grace"]})
+                async with nh.run(executor, journal=store, run_id="order-17", park_after=0, human=human):
+                    return await program()
+
+        return anyio.run(one_life)
+
+    def waiting() -> str:
+        with pytest.raises(nh.journal.RunParked):
+            live_with_roles()
+        with opened(tmp_path) as store:
+            (question,) = store.questions()
+        return question.id
+
+    def commanded(*arguments: str) -> str:
+        status = run_command_line(["journal", *arguments])
+        shown = capsys.readouterr()
+        return shown.out if status == 0 else f"{status} {shown.err}"
+
+    file, question = str(tmp_path / "runs.db"), waiting()
+    shown = commanded("questions", file)
+    assert "risks of the command: destructive" in shown
+    assert "role manager: grace" in shown
+    assert commanded("remembered", file) == "no remembered approvals\n"
+    assert commanded("escalate", file, question, "boss", "--as", "ada").startswith("1 ")
+    shown = commanded("escalate", file, question, "manager", "--as", "ada", "--reason", "not mine")
+    assert shown.endswith("handed on to manager by ada\n")
+    shown = commanded("questions", file)
+    assert "(1 of grace)" in shown
+    assert "handed on to manager by ada: not mine" in shown
+    assert commanded("approve", file, question, "--as", "ada").startswith("1 ")
+    shown = commanded("approve", file, question, "--as", "grace", "--remember", "run")
+    assert shown.endswith("approved by grace for equal calls of the run as well\n")
+    assert live_with_roles() == ["grace"]
+    assert commanded("remembered", file) == "no remembered approvals\n"  # the run has ended
+
+
+def test_a_remembered_approval_is_revoked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    async def program() -> None:
+        for number in (1, 2):
+            await nh.request_approval("send", arguments={"to": "bob"})
+            await nh.request_approval("wait", arguments={"n": number})
+
+    file, question = park(tmp_path, program)
+    assert run_command_line(["journal", "approve", file, question, "--as", "ada", "--remember", "run"]) == 0
+    _, other = park(tmp_path, program)
+    capsys.readouterr()
+    assert run_command_line(["journal", "remembered", file, "--run", "order-17"]) == 0
+    assert f"{question}  run order-17\n  send  (approved by ada)\n" in capsys.readouterr().out
+    assert run_command_line(["journal", "revoke", file, "x", "--as", "bob"]) == 2
+    assert run_command_line(["journal", "revoke", file, question[:8], "--as", "bob"]) == 0
+    assert capsys.readouterr().out.endswith("revoked by bob\n")
+    assert run_command_line(["journal", "approve", file, other, "--as", "ada"]) == 0
+    _, again = park(tmp_path, program)
+    with opened(tmp_path) as store:
+        (row,) = store.questions()
+    assert (row.id, row.content["action"]) == (again, "send")

@@ -1,6 +1,9 @@
 """Questions and requests for approval of calls on workers, answered in the program."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -19,6 +22,7 @@ from tests.worker_people import (
     ask_in_run,
     ask_in_time,
     ask_with_default,
+    fetch_page,
     pay,
     pay_alone,
     pay_soon,
@@ -218,3 +222,36 @@ async def test_a_run_on_a_worker_has_the_default_handler_of_the_program() -> Non
             assert await parallel.map(ask_in_run, ["Your name?"], on=workers) == ["Ann"]
         with pytest.raises(NoHumanError):
             await parallel.map(ask_in_run, ["Your name?"], on=workers)
+
+
+@pytest.mark.parametrize("is_durable", [False, True], ids=["in memory", "durable"])
+async def test_remembered_approvals_and_roles_hold_on_workers(is_durable: bool, tmp_path: Path) -> None:
+    async def hand_on(request: ApprovalRequest) -> None:
+        await anyio.lowlevel.checkpoint()
+        request.escalate_to("manager", by="bob", reason="not mine")
+        assert request.approvers == {"grace"}
+        request.approve("grace", digest=request.digest, remember="run")
+
+    people = People(decide=hand_on)
+    with ExitStack() as stack:
+        arguments: dict[str, Any] = {}
+        if is_durable:
+            arguments["journal"] = stack.enter_context(nh.journal.open(f"sqlite:///{tmp_path}/runs.db"))
+            arguments["run_id"] = "pay"
+        human = nh.human.with_roles(people, {"manager": ["grace"]})
+        async with nh.run(agent(), human=human, **arguments), InMemoryWorkers(1) as workers:
+            paid = [await parallel.map(pay_alone, [amount], on=workers) for amount in (1, 1, 2)]
+            assert paid == [[("grace",)]] * 3
+            assert [each.arguments for each in people.requests] == [{"amount": 1}, {"amount": 2}]
+            assert await pay_alone(1) == ("grace",)  # in the program
+            remembered = await nh.human.remembered_approvals()
+            assert [each.arguments for each in remembered] == [{"amount": 1}, {"amount": 2}]
+            await nh.human.revoke_approval(remembered[0].id, by="ada")
+            await parallel.map(pay_alone, [1], on=workers)
+    assert len(people.requests) == 3
+
+
+async def test_the_egress_of_a_caller_holds_on_workers() -> None:
+    async with nh.run(agent(), egress=nh.egress(allow=["a.example"])), InMemoryWorkers(1) as workers:
+        with pytest.raises(nh.errors.EgressDeniedError, match=r"b\.example"):
+            await parallel.map(fetch_page, ["https://b.example/"], on=workers)

@@ -144,6 +144,25 @@ async def test_an_approval_of_a_tool_that_the_model_calls_is_bound_to_its_defini
     assert plain.count("echo") == 1
 
 
+async def test_a_tool_that_is_replaced_after_an_approval_is_refused(plain: PlainServer) -> None:
+    server = plain.describe()
+    async with nh.run(ScriptedModel([])), nh.mcp.connect(server, name="tools") as tools:
+        await tools.change_tools(description="harmless")
+        await wait_for_description(tools, "harmless")
+        shown = type(tools).late.definition_digest()  # as an approval does before the call
+        assert shown["server"]["name"] == server.description.name
+        assert shown["server"]["target"] == server.description.target
+        assert (shown["name"], shown["description"]) == ("late", "harmless")
+        assert '"text"' in shown["input_schema"]
+        approved = tools.late
+        await tools.change_tools(description="it deletes everything")
+        await wait_for_description(tools, "it deletes everything")
+        with pytest.raises(nh.mcp.ServerCallError, match="has replaced the tool since people were asked"):
+            await approved(text="x")
+        assert plain.count("late") == 0
+        assert await tools.late(text="x") == "late x"
+
+
 async def wait_for_description(tools: Any, description: str) -> None:
     await wait_until(lambda: getattr(getattr(tools, "late", None), "__doc__", None) == description)
 

@@ -560,7 +560,6 @@ def test_a_request_of_an_event_loop_that_broke_off_takes_no_answers() -> None:
                 arguments=digested.arguments,
                 digest=digested.digest,
                 quorum=1,
-                approvers=None,
                 created_at=datetime.now(UTC),
                 execution_ref=None,
                 ballot=Ballot(quorum=1, approvers=None, expires=math.inf),

@@ -20,9 +20,10 @@ from nighthawk_async.policies.people.approvals import request_approval
 from nighthawk_async.policies.people.errors import InvalidAnswerError
 from nighthawk_async.policies.people.questions import ask_user
 from nighthawk_async.policies.people.request import Question
+from nighthawk_async.policies.people.roles import Role, with_roles
 from nighthawk_async.policies.people.terminal import TerminalHandler
 
-from .human_handlers import run_asking
+from .human_handlers import approving, run_asking
 
 pytestmark = pytest.mark.anyio
 
@@ -361,3 +362,18 @@ async def test_without_rich_it_says_what_to_install(monkeypatch: pytest.MonkeyPa
     handler = TerminalHandler(input=lambda: "yes")
     with pytest.raises(ConfigurationError, match=r"nighthawk-async\[cli\]"):
         await handler.ask(Question(id="1", prompt="Really?"))
+
+
+async def test_the_person_approves_for_good_and_hands_on() -> None:
+    screen = Screen("y", "always", "escalate boss", "escalate manager")
+    handler = with_roles(screen.handler(approver="ada"), {"manager": Role(["grace"], approving(["grace"]))})
+    async with run_asking(handler):
+        for _ in range(3):
+            await request_approval("clean", arguments={"command": "rm -rf build"})
+        assert screen.asked == 2
+        approval = await request_approval("pay")
+    assert approval.approvers == ("grace",)
+    assert "risks of the command: destructive\n" in screen.shown
+    assert "(y, escalate manager, n, or why not) > " in screen.shown
+    assert "(y, always in this run, escalate manager, n, or why not) > " in screen.shown
+    assert "there is no role 'boss'" in screen.shown

@@ -275,6 +275,8 @@ class Dashboard:
             return await self._serve_node(tree, node_id, action, asgi_scope, receive, send)
         if path == "api/tree":
             return json_response(self._tree_as_json(tree, asgi_scope))
+        if path == "api/remembered":
+            return json_response({"approvals": [*await self._people.remembered()]})
         if path == "api/search":
             return await _search(tree, asgi_scope)
         if path != "api/changes":

@@ -10,16 +10,19 @@ from collections import deque
 from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, Generic, Protocol, TypeVar
+from weakref import WeakValueDictionary
 
 import msgspec
 from pydantic.errors import PydanticInvalidForJsonSchema
 
+from ...command_risks import risks_of_arguments
 from ...errors import NoHumanError, ToolValidationError
 from ...observation import find_node_writer
 from ...observe.page.summaries import ANSWERABLE, Summary
 from ...observe.tree import TaskTree, find_node_id, find_tree
 from ...parallel.event_loop import LoopEvent
-from ...policies.people.errors import AnswerRefusedError
+from ...policies.people.ballot import Remember
+from ...policies.people.errors import AnswerRefusedError, NotRememberedError
 from ...policies.people.request import ApprovalRequest, Question, typed_answer
 from ...types.json import JsonableValue
 from ...values.validation import type_adapter, type_name
@@ -33,12 +36,15 @@ class AnswerBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Args:
         stream: The identity of the tree in which the node was seen.
-        answer: The answer itself; `approve` or `deny` for a request.
+        answer: The answer itself; `approve`, `deny` or `escalate` for a request, `revoke` for an approval
+            that is remembered.
         text: The text that a person typed, parsed as the question's type without losing digits.
         choice: The index of the choice, from 0.
         default: Whether to use the question's default.
         digest: The digest of the action that the person saw, for an approval.
-        reason: The reason for a denial.
+        reason: The reason for a denial, for handing a request on, and for revoking an approval.
+        remember: `run` for an approval that counts for equal calls of the run as well.
+        role: The role that a request is handed on to.
     """
 
     stream: str
@@ -48,6 +54,8 @@ class AnswerBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     default: bool = False
     digest: str | None = None
     reason: str = ""
+    remember: Remember | None = None
+    role: str = ""
 
     @property
     def has_answer(self) -> bool:
@@ -202,11 +210,13 @@ Subject = TypeVar("Subject")
 
 
 class _Vote(msgspec.Struct, frozen=True):
-    """A person's vote on a request; without a digest it is a denial."""
+    """A person's vote on a request; without a digest it is a denial, or hands the request on to a role."""
 
     approver: str
-    digest: str | None
-    reason: str
+    digest: str | None = None
+    reason: str = ""
+    remember: Remember | None = None
+    role: str = ""
 
 
 class AskedPeople(Protocol):
@@ -217,11 +227,15 @@ class AskedPeople(Protocol):
         ...
 
     async def answer(self, node_id: str, body: AnswerBody, actor: str) -> None:
-        """Answer the question or the request at a node.
+        """Answer the question or the request at a node, or revoke the approval there.
 
         Raises:
             RefusalError: Nothing is asked there any more, the answer is not valid, or other people are asked.
         """
+        ...
+
+    async def remembered(self) -> list[Summary]:
+        """Return the approvals that are remembered for equal calls, each with its node."""
         ...
 
 
@@ -238,6 +252,7 @@ class DashboardHandler:
         self._shown_tree = shown_tree
         self._questions: dict[str, _Pending[Question, object]] = {}
         self._requests: dict[str, _Pending[ApprovalRequest, _Vote]] = {}
+        self._remembered: WeakValueDictionary[str, ApprovalRequest] = WeakValueDictionary()  # by node
 
     async def ask(self, question: Question) -> object:
         """Wait until a question is answered.
@@ -258,9 +273,13 @@ class DashboardHandler:
         seconds = request.remaining_seconds
         expires_at = None if math.isinf(seconds) else time.time() + seconds
         pending: _Pending[ApprovalRequest, _Vote] = _Pending(request, expires_at)
-        with self._answerable(self._requests, pending):
-            while request.is_pending:
-                _count_vote(request, await pending.take())
+        with self._answerable(self._requests, pending) as node_id:
+            try:
+                while request.is_pending:
+                    _count_vote(request, await pending.take())
+            finally:
+                if request.ballot.votes.is_remembered:
+                    self._remembered[node_id] = request
 
     def describe(self, node_id: str) -> Summary | None:
         """Describe the request that can be answered at a node; None for none."""
@@ -268,7 +287,19 @@ class DashboardHandler:
         if question is not None:
             return question_as_json(question.subject)
         request = self._requests.get(node_id)
-        return None if request is None else _request_as_json(request)
+        if request is not None:
+            return _request_as_json(request)
+        remembered = self._find_remembered(node_id)
+        return None if remembered is None else _remembered_as_json(remembered, node_id)
+
+    async def remembered(self) -> list[Summary]:
+        """Return the approvals that are remembered for equal calls, each with its node."""
+        found = [(node_id, self._find_remembered(node_id)) for node_id in list(self._remembered)]
+        return [_remembered_as_json(request, node_id) for node_id, request in found if request is not None]
+
+    def _find_remembered(self, node_id: str) -> ApprovalRequest | None:
+        request = self._remembered.get(node_id)
+        return request if request is not None and request.is_remembered else None
 
     async def answer(self, node_id: str, body: AnswerBody, actor: str) -> None:
         """Answer the question or the request at a node.
@@ -285,14 +316,16 @@ class DashboardHandler:
             _answer_question(question, body)
         elif (request := self._requests.get(node_id)) is not None:
             _answer_request(request, body, actor)
+        elif (remembered := self._find_remembered(node_id)) is not None:
+            _revoke(remembered, body, actor)
         else:
             raise RefusalError(not_now("Nothing is asked here, or no more."))
 
     @contextmanager
     def _answerable(
         self, asked: "dict[str, _Pending[Subject, Answer]]", pending: "_Pending[Subject, Answer]"
-    ) -> Generator[None, None, None]:
-        """Allow the active node to be answered.
+    ) -> Generator[str, None, None]:
+        """Allow the active node to be answered; yield its id.
 
         Args:
             asked: The pending requests by node.
@@ -303,7 +336,7 @@ class DashboardHandler:
         if writer is not None:
             writer.set_attributes({ANSWERABLE: True})
         try:
-            yield
+            yield node_id
         finally:
             asked.pop(node_id, None)
             if writer is not None:
@@ -350,10 +383,12 @@ class _Pending(Generic[Subject, Answer]):
 
 def _count_vote(request: ApprovalRequest, vote: _Vote) -> None:
     with suppress(AnswerRefusedError):  # it was checked on arrival; the request may have ended since
-        if vote.digest is None:
+        if vote.role:
+            request.escalate_to(vote.role, by=vote.approver, reason=vote.reason)
+        elif vote.digest is None:
             request.deny(vote.approver, vote.reason)
         else:
-            request.approve(vote.approver, digest=vote.digest)
+            request.approve(vote.approver, digest=vote.digest, remember=vote.remember)
     writer = find_node_writer()
     if writer is not None:
         writer.set_attributes({"approval.approvals": len(request.approvals)})
@@ -369,22 +404,58 @@ def _answer_question(pending: _Pending[Question, object], body: AnswerBody) -> N
 
 def _answer_request(pending: _Pending[ApprovalRequest, _Vote], body: AnswerBody, actor: str) -> None:
     request = pending.subject
-    if body.answer not in ("approve", "deny"):
-        raise RefusalError(bad_request("The answer to a request is approve or deny."))
+    if body.answer not in ("approve", "deny", "escalate"):
+        raise RefusalError(bad_request("The answer to a request is approve, deny or escalate."))
     if not request.is_pending:
         raise RefusalError(not_now(f"The request is {request.status} already."))
     if request.approvers is not None and actor not in request.approvers:
         raise RefusalError(not_allowed(f"{actor} is not among the approvers."))
     if body.answer == "deny":
         pending.approvers.discard(actor)
-        pending.give(_Vote(actor, None, body.reason))
+        pending.give(_Vote(actor, reason=body.reason))
+    elif body.answer == "escalate":
+        _check_role(request, body.role)
+        pending.approvers.intersection_update(request.roles[body.role])
+        pending.give(_Vote(actor, reason=body.reason, role=body.role))
     elif body.digest != request.digest:
         raise RefusalError(not_now("The approval is for another action, or for other arguments."))
     elif actor in pending.approvers:
         raise RefusalError(not_now(f"{actor} has approved already: it takes {request.quorum} people."))
     else:
         pending.approvers.add(actor)
-        pending.give(_Vote(actor, request.digest, ""))
+        pending.give(_Vote(actor, request.digest, remember=body.remember))
+
+
+def _check_role(request: ApprovalRequest, role: str) -> None:
+    """Refuse a role that a request cannot be handed on to.
+
+    Raises:
+        RefusalError: It cannot.
+    """
+    if role not in request.roles:
+        raise RefusalError(not_valid("There is no such role."))
+    if role == request.role:
+        raise RefusalError(not_now(f"The role {role} has the request already."))
+    if len(request.roles[role]) < request.quorum:
+        raise RefusalError(not_now(f"The role {role} has too few people: it takes {request.quorum}."))
+
+
+def _revoke(request: ApprovalRequest, body: AnswerBody, actor: str) -> None:
+    check_revocation(body)
+    try:
+        request.revoke(actor, body.reason)
+    except NotRememberedError:
+        raise RefusalError(not_now("The approval was revoked just now.")) from None
+
+
+def check_revocation(body: AnswerBody) -> None:
+    """Refuse what is no answer to an approval that is remembered.
+
+    Raises:
+        RefusalError: It is something else.
+    """
+    if body.answer != "revoke":
+        raise RefusalError(bad_request("The approval is remembered: the answer is revoke."))
 
 
 def _request_as_json(pending: _Pending[ApprovalRequest, _Vote]) -> Summary:
@@ -397,7 +468,40 @@ def _request_as_json(pending: _Pending[ApprovalRequest, _Vote]) -> Summary:
         approvers=request.approvers,
         approvals=[vote.approver for vote in request.approvals],
         expires_at=pending.expires_at,
+        roles=request.roles,
+        role=request.role,
     )
+
+
+def _remembered_as_json(request: ApprovalRequest, node_id: str) -> Summary:
+    seconds = request.remaining_seconds
+    return remembered_as_json(
+        node_id,
+        action=request.action,
+        arguments=request.arguments,
+        digest=request.digest,
+        approvals=[vote.approver for vote in request.approvals],
+        expires_at=None if math.isinf(seconds) else time.time() + seconds,
+    )
+
+
+def remembered_as_json(
+    node_id: str,
+    *,
+    action: str,
+    arguments: Mapping[str, object],
+    digest: str,
+    approvals: Collection[str],
+    expires_at: float | None,
+) -> Summary:
+    """Convert an approval that is remembered to JSON, with the id of its node."""
+    return {
+        "type": "remembered",
+        "node": node_id,
+        **_shown_action(action, arguments, digest),
+        "approvals": [*approvals],
+        "expires_at": expires_at,
+    }
 
 
 def approval_as_json(
@@ -409,6 +513,8 @@ def approval_as_json(
     approvers: Collection[str] | None,
     approvals: Collection[str],
     expires_at: float | None,
+    roles: Mapping[str, Collection[str]],
+    role: str | None,
 ) -> Summary:
     """Convert a request for approval to JSON; see `ApprovalRequest`.
 
@@ -416,11 +522,20 @@ def approval_as_json(
     """
     return {
         "type": "approval",
-        "action": visible(action),
-        "arguments": visible(json.dumps(arguments, ensure_ascii=False, indent=2)),
-        "digest": digest,
+        **_shown_action(action, arguments, digest),
         "quorum": quorum,
         "approvers": None if approvers is None else [*sorted(approvers)],
         "approvals": [*approvals],
         "expires_at": expires_at,
+        "roles": {name: [*sorted(people)] for name, people in roles.items()},
+        "role": role,
+    }
+
+
+def _shown_action(action: str, arguments: Mapping[str, object], digest: str) -> Summary:
+    return {
+        "action": visible(action),
+        "arguments": visible(json.dumps(arguments, ensure_ascii=False, indent=2)),
+        "risks": [*sorted(risks_of_arguments(arguments) or ())],
+        "digest": digest,
     }

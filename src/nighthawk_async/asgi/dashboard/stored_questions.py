@@ -13,15 +13,19 @@ from ...policies.people.errors import (
     AnswerRefusedError,
     RequestClosedError,
     UnknownApproverError,
+    UnknownRoleError,
     WrongDigestError,
 )
+from ...policies.people.remembered import RememberedApproval
 from ...policies.people.request import exact_number
 from .approvals import (
     AnswerBody,
     approval_as_json,
     check_one_form,
+    check_revocation,
     choices_in,
     chosen,
+    remembered_as_json,
     shown_choices,
     visible,
 )
@@ -44,11 +48,17 @@ class StoredQuestions:
         """Describe the question that can be answered at a node; None for none."""
         row = self._followed.find_question(node_id)
         if row is None:
-            return None
+            remembered = self._followed.find_remembered(node_id)
+            return None if remembered is None else _remembered_as_json(remembered, node_id)
         return _question_as_json(row) if row.kind == "question" else _request_as_json(row)
 
+    async def remembered(self) -> list[Summary]:
+        """Return the approvals that are remembered for equal calls, each with its node."""
+        found = self._followed.remembered_nodes
+        return [_remembered_as_json(approval, node_id) for node_id, approval in found.items()]
+
     async def answer(self, node_id: str, body: AnswerBody, actor: str) -> None:
-        """Answer the question or the request at a node.
+        """Answer the question or the request at a node, or revoke the approval there.
 
         Args:
             node_id: The id of the node.
@@ -60,19 +70,19 @@ class StoredQuestions:
                 the store cannot be written.
         """
         row = self._followed.find_question(node_id)
-        if row is None:
-            raise RefusalError(not_now("Nothing is asked here, or no more."))
-        giving = self._giving(row, body, actor)
+        giving = self._revoking(node_id, body, actor) if row is None else self._giving(row, body, actor)
         try:
             await giving
         except JournalStoreError as error:
             raise RefusalError(store_is_away(str(error))) from None
         except UnknownApproverError:
             raise RefusalError(not_allowed(f"{actor} is not among the approvers.")) from None
+        except UnknownRoleError:
+            raise RefusalError(not_valid("There is no such role.")) from None
         except (RequestClosedError, WrongDigestError) as error:
             raise RefusalError(not_now(_sentence(error))) from None
         except (AnswerRefusedError, JournalValueError) as error:
-            problem = not_valid if row.kind == "question" else not_now
+            problem = not_valid if row is not None and row.kind == "question" else not_now
             raise RefusalError(problem(_sentence(error))) from None
         except NighthawkError as error:  # there is no such question any more
             raise RefusalError(not_now(_sentence(error))) from None
@@ -83,8 +93,10 @@ class StoredQuestions:
         """Return what gives the answer to the store."""
         if row.kind == "question":
             return self._store.answer(row.id, _answer_to(row, body))
-        if body.answer not in ("approve", "deny"):
-            raise RefusalError(bad_request("The answer to a request is approve or deny."))
+        if body.answer not in ("approve", "deny", "escalate"):
+            raise RefusalError(bad_request("The answer to a request is approve, deny or escalate."))
+        if body.answer == "escalate":
+            return self._store.escalate(row.id, body.role, voter=actor, reason=body.reason)
         is_approval = body.answer == "approve"
         return self._store.vote(
             row.id,
@@ -92,7 +104,16 @@ class StoredQuestions:
             voter=actor,
             digest=body.digest if is_approval else None,
             reason="" if is_approval else body.reason,
+            remember=body.remember if is_approval else None,
         )
+
+    def _revoking(self, node_id: str, body: AnswerBody, actor: str) -> Awaitable[None]:
+        """Return what revokes the approval at a node in the store."""
+        approval = self._followed.find_remembered(node_id)
+        if approval is None:
+            raise RefusalError(not_now("Nothing is asked here, or no more."))
+        check_revocation(body)
+        return self._store.revoke(approval.id, by=actor, reason=body.reason)
 
 
 def _sentence(error: Exception) -> str:
@@ -147,7 +168,20 @@ def _request_as_json(row: QuestionRow) -> Summary:
         arguments=content["arguments"],
         digest=content["digest"],
         quorum=content["quorum"],
-        approvers=content["approvers"],
+        approvers=row.approvers,
         approvals=approvals_of(row),
         expires_at=row.expires_at,
+        roles=row.roles,
+        role=row.role,
+    )
+
+
+def _remembered_as_json(approval: RememberedApproval, node_id: str) -> Summary:
+    return remembered_as_json(
+        node_id,
+        action=approval.action,
+        arguments=approval.arguments,
+        digest=approval.digest,
+        approvals=[vote.approver for vote in approval.approvals],
+        expires_at=None if approval.expires_at is None else approval.expires_at.timestamp(),
     )

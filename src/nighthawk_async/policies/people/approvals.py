@@ -7,6 +7,7 @@ import logging
 import math
 import uuid
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -24,7 +25,7 @@ from ...parallel.outcomes import without_cancellations
 from ...values.error_text import describe_error
 from .ballot import ApprovalStatus, Ballot, Vote
 from .digest import digest_action
-from .errors import ArgumentsChangedError, NobodyToApproveError, RequestClosedError
+from .errors import ArgumentsChangedError, NobodyToApproveError, RequestClosedError, UnknownRoleError
 from .events import (
     ApprovalAnswered,
     ApprovalClosed,
@@ -36,7 +37,9 @@ from .events import (
 from .nodes import approval_node
 from .policy import find_execution, find_human_handler, find_human_observer
 from .records import ApprovalRecord, holds_in_every_life
+from .remembered import count_remembered, find_run_approvals, remember
 from .request import ApprovalRequest, HumanHandler
+from .roles import roles_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +103,8 @@ async def request_approval(
     """Ask people to approve an action, through the handler of the run or scope, and wait for the approval.
 
     The approval is for this action with these arguments: when an argument changes during the wait, an error
-    is raised, and `Approval.check` raises one later.
+    is raised, and `Approval.check` raises one later. If an equal request of the run was approved with
+    `remember="run"`, that approval counts, and nobody is asked.
 
     Args:
         action: The action to approve.
@@ -123,22 +127,45 @@ async def request_approval(
     _check_action(action, arguments)
     _check_numbers(quorum, expires)
     asked = _checked_approvers(approvers, quorum)
-    digested = digest_action(action, arguments or {})
+    return await ask_for_approval(action, arguments or {}, quorum=quorum, asked=asked, expires=expires)
+
+
+async def ask_for_approval(
+    action: str,
+    arguments: Mapping[str, object],
+    *,
+    quorum: int = 1,
+    asked: frozenset[str] | None = None,
+    expires: float | None = None,
+    implementation: str = "",
+) -> Approval:
+    """Ask people; see `request_approval`.
+
+    Args:
+        action: The action to approve.
+        arguments: The arguments by name.
+        quorum: The number of different people who must approve.
+        asked: The people who may answer; None for everybody.
+        expires: The seconds until the request, and the approval, expires; None for never.
+        implementation: The digest of what will run; see `ApprovalRequest`.
+    """
+    digested = digest_action(action, arguments)
     record = await ApprovalRecord.begin(digested, quorum=quorum, approvers=asked)
     seconds = math.inf if expires is None else expires
     if record is not None:
         seconds = record.remaining_of(seconds)
-    ballot = Ballot(quorum=quorum, approvers=asked, expires=seconds)
+    roles = roles_of(find_human_handler())
+    ballot = Ballot(quorum=quorum, approvers=asked, expires=seconds, roles=roles)
     request = ApprovalRequest(
         id=uuid.uuid4().hex if record is None else record.id,
         action=action,
         arguments=digested.arguments,
         digest=digested.digest,
         quorum=quorum,
-        approvers=asked,
         created_at=datetime.now(UTC) if record is None else record.created_at,
         execution_ref=find_execution(),
         ballot=ballot,
+        implementation=implementation,
     )
     report = _Report(request, find_human_observer())
     with approval_node(request):
@@ -149,7 +176,7 @@ async def _decide(
     request: ApprovalRequest,
     report: "_Report",
     record: ApprovalRecord | None,
-    arguments: Mapping[str, object] | None,
+    arguments: Mapping[str, object],
     expires: float | None,
 ) -> Approval:
     """Return the approval of the request and of the arguments as they are now; the decision is recorded."""
@@ -165,9 +192,11 @@ async def _decide(
     except Exception as error:
         if record is not None and request.denial is not None:
             await record.keep_decision("denied")
-        elif record is not None:
+        elif record is not None and not isinstance(error, UnknownRoleError):
             record.keep_failure(error)
         raise
+    if request.ballot.votes.is_remembered and (record is None or record.decision is None):
+        await remember(request, None if record is None else record.journal)
     if record is not None:
         await record.keep_decision("approved")
     return approval
@@ -223,13 +252,15 @@ async def _collect_answers(
         if record is not None:
             record.restore(request.ballot)
         if request.is_pending:
+            await count_remembered(request, None if record is None else record.journal)
+        if request.is_pending:
             ask = partial(_ask_people, request, handler, report, record)
             if record is None or handler is None:
                 await ask()
             else:
-                await record.wait_for_votes(expires, ask)
-        elif record is not None and record.decision is None:
-            await record.wait_for_votes(expires, _take_no_more)  # its life ended before the store knew
+                await record.wait_for_votes(request, expires, ask)
+        elif record is not None and record.needs_end:
+            await record.wait_for_votes(request, expires, _take_no_more)
         report.catch_up()
         approval = _result(request)
     except BaseException as error:
@@ -254,16 +285,19 @@ async def _ask_people(
     try:
         if handler is None:
             raise NoHumanError
-        async with BareTaskGroup() as task_group:
-            task_group.start_soon(_hand_over, request, handler)
-            if record is not None and answers is not None:
-                task_group.start_soon(record.count_votes, answers, request.ballot)
-            with anyio.CancelScope(deadline=request.expires_at):
-                while request.is_pending:
-                    await request.ballot.wait_changed()
-                    report.catch_up()
-            request.ballot.end("expired")
-            task_group.cancel_scope.cancel()
+        approvals = find_run_approvals()
+        waiting = nullcontext() if approvals is None else approvals.waiting(request)
+        with waiting:
+            async with BareTaskGroup() as task_group:
+                task_group.start_soon(_hand_over, request, handler)
+                if record is not None and answers is not None:
+                    task_group.start_soon(record.count_votes, answers, request.ballot)
+                with anyio.CancelScope(deadline=request.expires_at):
+                    while request.is_pending:
+                        await request.ballot.wait_changed()
+                        report.catch_up()
+                request.ballot.end("expired")
+                task_group.cancel_scope.cancel()
     except NoHumanError as error:
         request.ballot.end("denied")
         reason = str(error) or "nobody is there to be asked"

@@ -9,7 +9,10 @@
     ├── AnswerRefusedError          an answer does not count; the request is as it was before
     │   ├── WrongDigestError            it is for another action, or for other arguments
     │   ├── UnknownApproverError        it comes from a person who is not an approver
+    │   ├── EscalationRefusedError      the request cannot be handed on so
+    │   │   └── UnknownRoleError            there is no such role
     │   └── RequestClosedError          it comes too late
+    ├── NotRememberedError          an approval that is to be revoked is not remembered
     └── UndigestibleArgumentError   an argument has no stable JSON form that an approval could be bound to
 
 `HumanError`, `NoHumanError` and `ApprovalDeniedError` are defined in `errors`. An `AnswerRefusedError` is
@@ -44,8 +47,20 @@ class UnknownApproverError(AnswerRefusedError):
     """The answer comes from a person who is not among the approvers."""
 
 
+class EscalationRefusedError(AnswerRefusedError):
+    """A request cannot be handed on to a role: it was already, or the role has too few people."""
+
+
+class UnknownRoleError(EscalationRefusedError):
+    """There is no such role to hand a request on to."""
+
+
 class RequestClosedError(AnswerRefusedError):
     """The answer comes too late: the request is already approved, denied, expired or cancelled."""
+
+
+class NotRememberedError(NighthawkError):
+    """There is no such remembered approval: it was revoked, it has expired, or its run has ended."""
 
 
 class UndigestibleArgumentError(NighthawkError):

@@ -142,8 +142,15 @@ def _describe(event: HumanEvent) -> tuple[str, Mapping[str, str | int | bool]]:
         case ApprovalRequested():
             return "approval.requested", _request(event.request)
         case ApprovalAnswered():
-            approver, answer = event.vote.approver, event.vote.answer
-            attributes = {"nighthawk.approval.approver": approver, "nighthawk.approval.answer": answer}
+            vote = event.vote
+            attributes = {
+                "nighthawk.approval.approver": vote.approver,
+                "nighthawk.approval.answer": vote.answer,
+            }
+            if vote.role is not None:
+                attributes["nighthawk.approval.role"] = vote.role
+            if vote.remembered_from is not None:
+                attributes["nighthawk.approval.remembered_from"] = vote.remembered_from
             return "approval.answered", _request(event.request) | attributes
         case ApprovalClosed():
             status = {"nighthawk.approval.status": event.request.status}

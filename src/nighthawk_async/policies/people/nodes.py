@@ -39,5 +39,9 @@ def approval_node(request: ApprovalRequest) -> Generator[None, None, None]:
         finally:
             if node is not None:
                 node.set_attributes({"nighthawk.approval.status": request.status})
+                if request.ballot.votes.is_remembered:
+                    node.set_attributes({"nighthawk.approval.remembered": "run"})
+                if request.role is not None:
+                    node.set_attributes({"nighthawk.approval.role": request.role})
         if node is not None:
             node.end("completed", outputs={"approvers": [vote.approver for vote in request.approvals]})

@@ -4,10 +4,10 @@ import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Literal, Self, TypeAlias, TypeVar, cast
 
+import anyio
 from pydantic import PydanticInvalidForJsonSchema, PydanticUserError
 
 from ...errors import ApprovalDeniedError
@@ -19,7 +19,8 @@ from ...values.validation import type_adapter, type_name
 from .ballot import Ballot, Vote
 from .digest import DigestedAction
 from .errors import AnswerRefusedError
-from .request import Question
+from .remembered import vote_as_plain_data
+from .request import ApprovalRequest, Question
 
 Answer = TypeVar("Answer")
 
@@ -42,7 +43,7 @@ class PeopleRecord:
     def __init__(
         self, journal: RunJournal, place: str, content: Mapping[str, object], begun: BegunQuestion
     ) -> None:
-        self._journal = journal
+        self.journal = journal
         self._place = place
         self._content = content
         self.id = begun.id
@@ -78,7 +79,7 @@ class PeopleRecord:
     def keep_failure(self, error: Exception) -> None:
         """Keep an error, which is raised again in later lives if the program goes on after it."""
         if not self._has_failed and not isinstance(error, InterceptionError):
-            self._journal.keep_failure(self._place, error)
+            self.journal.keep_failure(self._place, error)
 
 
 def _json_schema(schema: object) -> Mapping[str, object] | None:
@@ -103,7 +104,7 @@ class QuestionRecord(PeopleRecord):
 
     def find_answer(self, question: Question) -> tuple[object] | None:
         """Return the answer that an earlier life got, alone in a tuple; None for none."""
-        return self._journal.find_value(f"{self._place}/answer[0]", question.schema)
+        return self.journal.find_value(f"{self._place}/answer[0]", question.schema)
 
     def find_end(self) -> KeptEnd | None:
         """Return how the question ended without an answer; None where it did not.
@@ -111,7 +112,7 @@ class QuestionRecord(PeopleRecord):
         Raises:
             Exception: The earlier life went on after this error.
         """
-        end = self._journal.find_value(self._place)
+        end = self.journal.find_value(self._place)
         return None if end is None else cast("KeptEnd", end[0])
 
     async def wait_for_answer(
@@ -134,17 +135,17 @@ class QuestionRecord(PeopleRecord):
             schema=_json_schema(question.schema),
             ends_at=self.ends_at(seconds),
         )
-        return await self._journal.wait_for_people(self._place, asked, wait)
+        return await self.journal.wait_for_people(self._place, asked, wait)
 
     def keep_answer(self, question: Question, answer: object) -> Callable[[], Awaitable[None]]:
         """Keep the answer; return the function to wait with until it is durable."""
         if question.has_default and answer is question.default:  # which may be of any type
-            return self._journal.keep_value(self._place, "default")
-        return self._journal.keep_value(f"{self._place}/answer[0]", answer, question.schema)
+            return self.journal.keep_value(self._place, "default")
+        return self.journal.keep_value(f"{self._place}/answer[0]", answer, question.schema)
 
     async def keep_end(self, end: KeptEnd) -> None:
         """Keep how the question ended without an answer, durably."""
-        await self._journal.keep_value(self._place, end)()
+        await self.journal.keep_value(self._place, end)()
 
 
 class ApprovalRecord(PeopleRecord):
@@ -155,6 +156,9 @@ class ApprovalRecord(PeopleRecord):
 
     decision: KeptDecision | None = None
     """The decision of an earlier life; None for none."""
+
+    needs_end = False
+    """Whether the votes of an earlier life decided, and it ended before the store knew."""
 
     @classmethod
     async def begin(
@@ -185,12 +189,15 @@ class ApprovalRecord(PeopleRecord):
         Raises:
             Exception: The earlier life went on without a decision, after this error.
         """
-        while (vote := self._journal.find_value(self._vote_place(ballot))) is not None:
+        while (vote := self.journal.find_value(self._vote_place(ballot))) is not None:
             self._counted = max(self._counted, vote[0].pop("number", 0))
+            ends_at = vote[0].pop("ends_at", math.inf)
+            if not math.isinf(ends_at):  # a remembered approval, which ends with its request
+                ballot.expires_at = min(ballot.expires_at, anyio.current_time() + ends_at - time.time())
             ballot.votes.add(Vote(**vote[0]))
-        ballot.on_vote = lambda vote: self._keep_vote(vote, len(ballot.votes.given) - 1)
+        ballot.on_vote = lambda vote: self._keep_vote(vote, ballot)
         try:
-            kept = self._journal.find_value(self._place)
+            kept = self.journal.find_value(self._place)
         except Exception as error:
             self._has_failed = True
             if isinstance(error, ApprovalDeniedError):
@@ -199,25 +206,31 @@ class ApprovalRecord(PeopleRecord):
         self.decision = None if kept is None else kept[0]
         if self.decision == "expired" or (self.decision is None and ballot.remaining_seconds <= 0):
             ballot.end("expired")
+        self.needs_end = self.decision is None and not ballot.is_pending
 
     async def keep_decision(self, decision: KeptDecision) -> None:
         """Keep the decision, durably, and with it all votes."""
         if self.decision is None:
-            await self._journal.keep_value(self._place, decision)()
+            await self.journal.keep_value(self._place, decision)()
 
     async def wait_for_votes(
-        self, expires: float | None, wait: Callable[[GivenAnswers], Awaitable[None]]
+        self,
+        request: ApprovalRequest,
+        expires: float | None,
+        wait: Callable[[GivenAnswers], Awaitable[None]],
     ) -> None:
         """Wait until the request is decided, by votes that may come through the store.
 
         Args:
+            request: The request.
             expires: The seconds until it expires, over all lives; None for never.
             wait: Waits for that.
         """
-        asked = AskedQuestion(
-            id=self.id, kind="approval", content=self._content, ends_at=self.ends_at(expires)
-        )
-        await self._journal.wait_for_people(self._place, asked, wait)
+        content = dict(self._content)
+        if request.roles:
+            content["roles"] = {name: sorted(people) for name, people in request.roles.items()}
+        asked = AskedQuestion(id=self.id, kind="approval", content=content, ends_at=self.ends_at(expires))
+        await self.journal.wait_for_people(self._place, asked, wait)
 
     async def count_votes(self, answers: GivenAnswers, ballot: Ballot) -> None:
         """Count the votes that people give through the store, each once in all lives, until cancelled."""
@@ -233,11 +246,15 @@ class ApprovalRecord(PeopleRecord):
             if ballot.is_pending:  # a vote that has decided is news until the wait has ended
                 answers.note_counted(vote.number)
 
-    def _keep_vote(self, vote: Vote, number: int) -> None:
-        kept = asdict(vote)
+    def _keep_vote(self, vote: Vote, ballot: Ballot) -> None:
+        kept = vote_as_plain_data(vote)
         if self._given is not None:
             kept["number"] = self._given.number
-        self._journal.keep_value(f"{self._place}/vote[{number}]", kept)
+        elif vote.role is not None:  # so that the people of the role can answer through the store
+            self.journal.note_escalation(self.id, voter=vote.approver, role=vote.role, reason=vote.reason)
+        if vote.remembered_from is not None and not math.isinf(ballot.expires_at):
+            kept["ends_at"] = time.time() + ballot.remaining_seconds
+        self.journal.keep_value(f"{self._place}/vote[{len(ballot.votes.given) - 1}]", kept)
 
     def _vote_place(self, ballot: Ballot) -> str:
         return f"{self._place}/vote[{len(ballot.votes.given)}]"

@@ -16,7 +16,7 @@ from ...types.execution import ExecutionRef
 from ...types.json import JsonableValue
 from ...types.unset import UNSET
 from ...values.validation import validate_value
-from .ballot import ApprovalStatus, Ballot, Vote
+from .ballot import ApprovalStatus, Ballot, Remember, Roles, Vote
 from .errors import WrongDigestError
 
 
@@ -87,12 +87,12 @@ def exact_number(digits: str) -> float | Decimal:
     return number if Decimal(repr(number)) == exact else exact
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class ApprovalRequest:
     """A request for approval, as its handler sees it. Made by `request_approval`.
 
-    `approve` and `deny` work on the event loop where the request was made, in any task, and from threads
-    without an event loop.
+    `approve`, `deny` and `escalate_to` work on the event loop where the request was made, in any task, and
+    from threads without an event loop.
 
     Args:
         id: The identity of the request.
@@ -100,10 +100,11 @@ class ApprovalRequest:
         arguments: The arguments, in the JSON form that the digest is made of.
         digest: The digest of the action and its arguments, which an approval must name.
         quorum: The number of different people who must approve.
-        approvers: The people who may answer; None for everybody.
         created_at: The time of the request, in UTC.
         execution_ref: The run, scope and step that ask; None outside a run.
         ballot: Collects the answers; for the asker.
+        implementation: The digest of the function that will run, where it is known: an approval is
+            remembered for the same one only. Empty where the program itself says what it does.
     """
 
     id: str
@@ -111,10 +112,30 @@ class ApprovalRequest:
     arguments: Mapping[str, JsonableValue]
     digest: str
     quorum: int
-    approvers: frozenset[str] | None
     created_at: datetime
     execution_ref: ExecutionRef | None
     ballot: Ballot = field(repr=False)
+    implementation: str = ""
+
+    @property
+    def approvers(self) -> frozenset[str] | None:
+        """The people who may answer now; None for everybody."""
+        return self.ballot.votes.approvers
+
+    @property
+    def roles(self) -> Roles:
+        """The people of the roles that it may be handed on to, by role; see `with_roles`."""
+        return self.ballot.votes.roles
+
+    @property
+    def role(self) -> str | None:
+        """The role that it was handed on to last; None for none."""
+        return self.ballot.votes.role
+
+    @property
+    def is_remembered(self) -> bool:
+        """Whether it is approved, and equal calls of the run are not asked about again."""
+        return self.ballot.on_revoke is not None and self.remaining_seconds > 0
 
     @property
     def risks(self) -> tuple[Risk, ...]:
@@ -156,23 +177,29 @@ class ApprovalRequest:
         """The answers that had an effect, in order."""
         return tuple(self.ballot.votes.given)
 
-    def approve(self, approver: str, *, digest: str) -> None:
+    def approve(self, approver: str, *, digest: str, remember: Remember | None = None) -> None:
         """Approve. A second approval of the same person changes nothing.
+
+        With `remember="run"`, equal calls of the same run are not asked about again: the same action with the
+        same arguments, and the same function. Where several people have to approve, all of them have to say
+        so. It ends with the time limit of this request and with the run, and can be taken back with `revoke`.
 
         Args:
             approver: The person who approves. The host must authenticate them.
             digest: The digest of what that person saw.
+            remember: `run` to approve equal calls of the run as well; None for this one only.
 
         Raises:
             RequestClosedError: The request is not pending any more.
             UnknownApproverError: That person is not an approver.
             WrongDigestError: The person saw another action or other arguments.
+            NighthawkError: `remember` is something else.
         """
         if digest != self.digest:
             raise WrongDigestError(
                 f"the approval of {approver!r} is not for this action, {self.action!r}, with these arguments"
             )
-        self.ballot.approve(approver)
+        self.ballot.approve(approver, remember=checked_remember(remember))
 
     def deny(self, approver: str, reason: str = "") -> None:
         """Deny: withdraws that person's approval; if they gave none, the request is denied.
@@ -187,6 +214,39 @@ class ApprovalRequest:
         """
         self.ballot.deny(approver, reason)
 
+    def escalate_to(self, role: str, *, by: str, reason: str = "") -> None:
+        """Hand the request on to a role; see `with_roles`.
+
+        From then on the people of the role answer, and nobody else. Approvals of people outside of it no
+        longer count. The quorum, the digest and the time limit stay as they are.
+
+        Args:
+            role: The role.
+            by: The person who hands it on, who has to be one of those who may answer.
+            reason: The reason.
+
+        Raises:
+            RequestClosedError: The request is not pending any more.
+            UnknownApproverError: That person is not an approver.
+            UnknownRoleError: There is no such role.
+            EscalationRefusedError: The role has it already, or fewer people than have to approve.
+        """
+        self.ballot.escalate(by, role, reason)
+
+    def revoke(self, by: str, reason: str = "") -> None:
+        """Take a remembered approval back, in the process of the run: equal calls are asked about again.
+
+        Calls that have been made are not undone.
+
+        Args:
+            by: The person.
+            reason: The reason.
+
+        Raises:
+            NotRememberedError: It is not remembered, or no longer.
+        """
+        self.ballot.revoke(by, reason)
+
     async def wait_closed(self) -> ApprovalStatus:
         """Wait until it accepts no more answers, on the event loop where it was made.
 
@@ -194,6 +254,19 @@ class ApprovalRequest:
             The final status.
         """
         return await self.ballot.wait_closed()
+
+
+def checked_remember(remember: object) -> Remember | None:
+    """Return for what an approval counts.
+
+    Raises:
+        NighthawkError: It is neither `run` nor None.
+    """
+    if remember is None:
+        return None
+    if remember != "run":
+        raise NighthawkError(f'remember must be "run" or None, not {remember!r}')
+    return "run"
 
 
 @runtime_checkable

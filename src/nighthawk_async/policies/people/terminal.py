@@ -25,6 +25,7 @@ from ...errors import ConfigurationError, NoHumanError
 from ...lazy_exports import LazyModule
 from ...types.json import JsonableValue
 from ...values.validation import type_name
+from .errors import EscalationRefusedError
 from .request import ApprovalRequest, Question, typed_answer
 
 if TYPE_CHECKING:
@@ -179,6 +180,7 @@ def _ended() -> NoHumanError:
 
 _YES = ("y", "yes")
 _NO = ("", "n", "no")
+_ALWAYS = "always"
 
 
 class TerminalHandler:
@@ -186,7 +188,8 @@ class TerminalHandler:
 
     Questions go to standard error, answers are read from standard input; both must be terminals, otherwise
     there is nobody to ask. An answer whose type is not text is read as pydantic reads texts, or as JSON. An
-    action is approved with `y`; anything else denies it, and is the reason unless it is `n` or empty.
+    action is approved with `y`, and with `always` for equal calls of the run as well; `escalate ROLE` hands
+    it on where there are roles; anything else denies it, and is the reason unless it is `n` or empty.
 
     Args:
         approver: The name of that person as an approver.
@@ -204,6 +207,7 @@ class TerminalHandler:
         self._approver = approver
         self._given_console = console
         self._input = input
+        self._shown: set[str] = set()  # the digests of actions: one that comes again may be approved for good
 
     async def ask(self, question: Question) -> object:
         """Ask a question.
@@ -224,13 +228,30 @@ class TerminalHandler:
         """
         if request.quorum > 1:
             raise NoHumanError(f"One person at a terminal cannot approve for {request.quorum}.")
-        if request.approvers is not None and self._approver not in request.approvers:
+        if not self._may_answer(request):
             raise NoHumanError(f"{self._approver!r}, at the terminal, is not among the approvers.")
-        answer = (await self._read(lambda: self._show_request(request))).strip()
-        if answer.lower() in _YES:
-            request.approve(self._approver, digest=request.digest)
+        refusal: str | None = None
+        while request.is_pending and self._may_answer(request):
+            answer = (await self._read(partial(self._show_request, request, refusal))).strip()
+            refusal = self._take(answer, request)
+
+    def _may_answer(self, request: ApprovalRequest) -> bool:
+        return request.approvers is None or self._approver in request.approvers
+
+    def _take(self, answer: str, request: ApprovalRequest) -> str | None:
+        """Give an answer to a request; return the reason why it does not count, and None where it does."""
+        command, _, role = answer.partition(" ")
+        if request.roles and command.lower() == "escalate":
+            try:
+                request.escalate_to(role.strip(), by=self._approver)
+            except EscalationRefusedError as error:
+                return str(error)
+        elif answer.lower() in (*_YES, _ALWAYS):
+            remember = "run" if answer.lower() == _ALWAYS else None
+            request.approve(self._approver, digest=request.digest, remember=remember)
         else:
             request.deny(self._approver, "" if answer.lower() in _NO else answer)
+        return None
 
     async def _read(self, show: Callable[[], None]) -> str:
         if self._input is None:
@@ -260,13 +281,18 @@ class TerminalHandler:
             hints.append(f"Enter for {question.default!r}")
         self._print(f"({', '.join(hints)}) > " if hints else "> ", end="")
 
-    def _show_request(self, request: ApprovalRequest) -> None:
+    def _show_request(self, request: ApprovalRequest, refusal: str | None) -> None:
+        if refusal is not None:
+            self._print(refusal, style="red")
         self._print(_shown_arguments(request.arguments), end="")
         if request.risks:
             self._print(f"risks of the command: {', '.join(request.risks)}")
         action = request.action.replace("\n", "\\n")  # so that no line of it looks like an argument
         self._print(f"Approve {action}?", style="bold")
-        self._print("(y, n, or why not) > ", end="")
+        handing_on = "".join(f"escalate {role}, " for role in sorted(request.roles) if role != request.role)
+        always = f"{_ALWAYS} in this run, " if request.digest in self._shown else ""
+        self._shown.add(request.digest)
+        self._print(f"(y, {always}{handing_on}n, or why not) > ", end="")
 
     def _print(self, text: str, *, style: str = "", end: str = "\n") -> None:
         from rich.text import Text

@@ -70,8 +70,8 @@ class PermissionCall:
             The model may have chosen them, so they count for `ask` and `deny` only.
         has_arguments: Whether the arguments are known; for a callable passed as an argument they are not.
         method: The name of the method when its object is unknown; otherwise None.
-        definition_digest: Returns the digest of the definition of a tool that comes from elsewhere, as it is
-            by now; None for other functions.
+        definition_digest: Returns the definition of a tool that comes from elsewhere, as it is by now, with
+            its digest; None for other functions.
     """
 
     name: str
@@ -88,7 +88,7 @@ class PermissionCall:
     declared: tuple[object, ...] = field(default=(), repr=False)
     has_arguments: bool = True
     method: str | None = None
-    definition_digest: Callable[[], str] | None = None
+    definition_digest: Callable[[], object] | None = None
 
     @property
     def action(self) -> str:
@@ -146,12 +146,12 @@ def describe_call(
     )
 
 
-def _definition_digest_of(function: object) -> Callable[[], str] | None:
-    """Return what tells the digest of a function's definition, where that may change; see `ForeignTool`."""
+def _definition_digest_of(function: object) -> Callable[[], object] | None:
+    """Return what tells a function's definition, where that may change; see `ForeignTool`."""
     for layer in layers_of(function):
         inner = layer.__func__ if isinstance(layer, types.MethodType) else layer
         if isinstance(inner, types.FunctionType) and "definition_digest" in vars(inner):
-            return cast("Callable[[], str]", vars(inner)["definition_digest"])
+            return cast("Callable[[], object]", vars(inner)["definition_digest"])
     return None
 
 

@@ -20,10 +20,11 @@ from ...kernel.tool_sets import ForeignTool
 from ...kernel.tools import Tool, ToolFunction
 from ...natural.blocks import NaturalBlock
 from ...types.messages import ToolCall, ToolResult
-from ..people.approvals import request_approval
+from ..people.approvals import ask_for_approval
 from ..people.errors import UndigestibleArgumentError
 from .call import CallArguments, PermissionCall, describe_call
 from .guarded_calls import CallGuard as PermissionCallGuard
+from .implementations import implementation_of
 from .internals import NO_INTERNALS
 from .permissions import (
     PermissionDecision,
@@ -117,7 +118,8 @@ async def _ask(call: PermissionCall) -> None:
         ToolBoundaryError: It was not approved.
     """
     try:
-        approval = await request_approval(call.action, arguments=_shown_arguments(call))
+        shown, implementation = _shown_arguments(call), implementation_of(call)
+        approval = await ask_for_approval(call.action, shown, implementation=implementation)
         approval.check(call.action, _shown_arguments(call))  # the object may have other attributes now
     except (HumanError, UndigestibleArgumentError) as error:
         raise refusal_after_asking(call, error) from error

@@ -5,8 +5,8 @@ import { element, setText } from "./dom.js";
 import { clockTime, duration } from "./format.js";
 
 // What tells whether something else is asked.
-export function questionKey({ prompt, attempt, error, digest, choices }) {
-  return JSON.stringify([prompt, attempt, error, digest, choices]);
+export function questionKey({ type, prompt, attempt, error, digest, choices, role }) {
+  return JSON.stringify([type, prompt, attempt, error, digest, choices, role]);
 }
 
 export class QuestionForm {
@@ -18,6 +18,7 @@ export class QuestionForm {
   constructor(question, send) {
     this.key = questionKey(question);
     if (question.type === "approval") this.#fillApproval(question, send);
+    else if (question.type === "remembered") this.#fillRemembered(question, send);
     else this.#fillQuestion(question, send);
   }
 
@@ -28,12 +29,15 @@ export class QuestionForm {
   }
 
   update(question, now) {
-    if (question.type !== "approval") return;
-    const { quorum, approvals, approvers } = question;
+    if (question.type !== "approval" && question.type !== "remembered") return;
+    this.#expiresAt = question.expires_at;
+    if (question.type === "approval") this.#count(question);
+    this.tick(now);
+  }
+
+  #count({ quorum, approvals, approvers }) {
     const counted = `${approvals.length} of ${quorum} approved${approvals.length ? `: ${approvals.join(", ")}` : ""}`;
     setText(this.#counted, counted + (approvers ? `; asked: ${approvers.join(", ")}` : ""));
-    this.#expiresAt = question.expires_at;
-    this.tick(now);
   }
 
   tick(now) {
@@ -53,13 +57,39 @@ export class QuestionForm {
     this.shown.append(field, buttons(...made));
   }
 
-  #fillApproval({ action, arguments: given, digest }, send) {
-    this.shown.append(element("div", { className: "prompt", text: `Approve: ${action}` }));
-    this.shown.append(element("pre", { className: "code", text: given }), this.#counted, this.#expiry);
+  #fillApproval({ action, arguments: given, risks, digest, roles, role }, send) {
+    this.#showAction(`Approve: ${action}`, given, risks);
+    this.shown.append(this.#counted, this.#expiry);
     const reason = element("input", { attributes: { placeholder: "Why not (for a denial)", "aria-label": "Why not" } });
-    const approve = button("Approve", "main", () => send({ answer: "approve", digest }));
+    const remember = element("input", { attributes: { type: "checkbox" } });
+    const approve = button("Approve", "main", () =>
+      send({ answer: "approve", digest, remember: remember.checked ? "run" : null }),
+    );
     const deny = button("Deny", "danger", () => send({ answer: "deny", reason: reason.value }));
-    this.shown.append(reason, buttons(approve, deny));
+    const escalate = ([name, people]) => {
+      const handOn = button(`Hand on to ${name}`, "", () =>
+        send({ answer: "escalate", role: name, reason: reason.value }),
+      );
+      handOn.title = people.join(", ");
+      return handOn;
+    };
+    const others = Object.entries(roles ?? {}).filter(([name]) => name !== role);
+    const label = element("label", { className: "quiet" }, remember, " Equal calls of this run as well");
+    this.shown.append(label, reason, buttons(approve, deny, ...others.map(escalate)));
+  }
+
+  // An approval that counts for equal calls of the run, and can be taken back.
+  #fillRemembered({ action, arguments: given, risks, approvals }, send) {
+    this.#showAction(`Approved for equal calls of the run: ${action}`, given, risks);
+    this.shown.append(element("p", { className: "quiet", text: `by ${approvals.join(", ")}` }), this.#expiry);
+    this.shown.append(buttons(button("Revoke", "danger", () => send({ answer: "revoke" }))));
+  }
+
+  #showAction(title, given, risks) {
+    this.shown.append(element("div", { className: "prompt", text: title }));
+    this.shown.append(element("pre", { className: "code", text: given }));
+    if (!risks?.length) return;
+    this.shown.append(element("p", { className: "wrong", text: `Risks of the command: ${risks.join(", ")}` }));
   }
 }
 

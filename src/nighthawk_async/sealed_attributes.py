@@ -48,6 +48,8 @@ class Sealed(Generic[T]):
             raise AttributeError(
                 f"{self._name} of a {type(instance).__name__} cannot be changed; make another one"
             )
+        if not self._name.startswith("_"):  # prompts show it from there; nothing reads it to decide
+            vars(instance)[self._name] = value
 
     def __delete__(self, instance: object) -> None:
         raise AttributeError(f"{self._name} of a {type(instance).__name__} cannot be removed")

@@ -26,6 +26,8 @@ _NO_IDENTIFIERS = ("self", "_invoke", "_tool", "_given", "__debug__")
 _PLAIN = (bool, int, float, str, type(None))
 _SESSIONS: weakref.WeakKeyDictionary[type, object] = weakref.WeakKeyDictionary()
 """The session of each class: code that holds an object of the class does not find it there."""
+_FACTS: weakref.WeakKeyDictionary[Callable[..., object], ToolFacts] = weakref.WeakKeyDictionary()
+"""The tool of each method."""
 
 
 class ConnectedServer:
@@ -146,7 +148,7 @@ def set_methods(server_class: type, tools: Sequence[ToolFacts], invoke: Invoke, 
             delattr(server_class, name)
     for tool in tools:
         present = vars(server_class).get(tool.python_name)
-        if present is None or present.tool_facts.digest != tool.digest:
+        if present is None or _FACTS[present].digest != tool.digest:
             method = _method(server_class, tool, invoke)
             method.definition_digest = partial(digest_of, tool.name)
             setattr(server_class, tool.python_name, method)
@@ -176,7 +178,7 @@ def _method(server_class: type, tool: ToolFacts, invoke: Invoke) -> Any:
     function.__annotations__ = _annotations(tool, parameters)
     function.__qualname__ = f"{server_class.__qualname__}.{tool.python_name}"
     function.__doc__ = _docstring(tool, parameters)
-    function.tool_facts = tool
+    _FACTS[function] = tool
     return function
 
 

@@ -65,7 +65,7 @@ _METHOD_TYPES = (
     types.GetSetDescriptorType,
     types.MethodWrapperType,
 )
-_HEAP_TYPE = 1 << 9
+HEAP_TYPE = 1 << 9
 """The flag of classes made at run time, for example by `class`."""
 
 _PLAIN_TYPES = frozenset(
@@ -171,12 +171,23 @@ def assigned_by(function: object, args: tuple[object, ...]) -> tuple[object, str
     return None
 
 
+def removed_by(function: object, args: tuple[object, ...]) -> tuple[object, ...]:
+    """Return the object and attribute that `__delattr__` or `__delete__` removes; otherwise an empty tuple."""
+    if isinstance(function, types.MethodWrapperType):
+        args = (function.__self__, *args)
+    if not isinstance(function, types.WrapperDescriptorType | types.MethodWrapperType) or len(args) != 2:
+        return ()
+    if function.__name__ == "__delete__":
+        return args[1], getattr(args[0], "__name__", "")
+    return args if function.__name__ == "__delattr__" else ()
+
+
 def _is_data_type(kind: type) -> bool:
     """Whether a class is one of Python's own data types; `__module__` alone is not trusted."""
     module = cast("object", getattr(kind, "__module__", None))
     if module not in _DATA_MODULES or kind in _WRAPPERS:
         return False
-    is_written_in_c = not kind.__flags__ & _HEAP_TYPE
+    is_written_in_c = not kind.__flags__ & HEAP_TYPE
     return is_written_in_c or _variables(module).get(kind.__name__) is kind
 
 

@@ -8,6 +8,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    InstanceOf,
     ValidationInfo,
     field_serializer,
     field_validator,
@@ -16,6 +17,7 @@ from pydantic import (
 
 from .errors import UnknownModelError
 from .secret_names import is_masked, masked
+from .types.code import CodeLevel, CodeLevelName
 from .types.model import OutcomeTransport
 
 DEFAULT_MODEL = "openai-responses:gpt-5.4-nano"
@@ -308,6 +310,10 @@ class StepExecutorConfiguration(BaseModel):
         provided_tools: The provided tools on offer to the model. With `auto` these are `nh_eval` and
             `nh_assign` for `specification`; for `concise` `nh_exec`, in blocks where code can help. A call of
             `nh_eval` or `nh_assign` is executed even if it is not offered, unless this is empty.
+        code: What code of a model may do, where `code=` of a run, scope, function or step does not say it:
+            `none`, nothing is evaluated, and functions are tools; `shown`, the names that the prompt shows,
+            their public members, harmless builtins and pure standard modules; `python`, what the program may
+            do; or a sandbox. None is `python` with the profile `specification`, and `shown` otherwise.
         max_turns: Model requests per step, corrective turns included.
         max_tool_calls: Tool calls per step.
         max_tool_argument_bytes: Bytes that the arguments of one tool call may have; a longer call is not
@@ -334,6 +340,7 @@ class StepExecutorConfiguration(BaseModel):
     answers: Answers | Literal["auto"] = "auto"
     profile: Profile = "concise"
     provided_tools: tuple[ProvidedToolName, ...] | Literal["auto"] = "auto"
+    code: CodeLevelName | InstanceOf[CodeLevel] | None = None
     max_turns: _Positive = 20
     max_tool_calls: _Positive = 100
     max_tool_argument_bytes: _Positive = 1_000_000
@@ -348,6 +355,13 @@ class StepExecutorConfiguration(BaseModel):
         if self.answers == "auto":
             return "strict" if self.profile == "specification" else "lenient"
         return self.answers
+
+    @property
+    def resolved_code(self) -> CodeLevelName | CodeLevel:
+        """The level of code: that of the profile, unless another is given."""
+        if self.code is None:
+            return "python" if self.profile == "specification" else "shown"
+        return self.code
 
     @property
     def templates(self) -> StepPromptTemplates:

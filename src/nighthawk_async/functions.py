@@ -37,6 +37,7 @@ from .parallel.event_loop import is_loop_thread, is_worker_thread
 from .parallel.task_current import find_place
 from .placements import Placement, call_placed, checked_placement, note_placed_function
 from .signatures import enclosing_frames, keep_names, names_in_scope, read_annotations, variables_of
+from .types.code import CodeLevel, CodeLevelName
 from .types.execution import OnPartial
 from .types.unset import UNSET
 
@@ -141,6 +142,7 @@ def natural_function(
     on_partial: OnPartial | None = ...,
     tools: Sequence[ToolSource] | None = ...,
     skills: "skill_types.SkillSource | None" = ...,
+    code: CodeLevelName | CodeLevel | None = ...,
     on: Placement | None = ...,
 ) -> Callable[[Function], Function]: ...
 
@@ -155,6 +157,7 @@ def natural_function(
     on_partial: OnPartial | None = None,
     tools: Sequence[ToolSource] | None = None,
     skills: "skill_types.SkillSource | None" = None,
+    code: CodeLevelName | CodeLevel | None = None,
     on: Placement | None = None,
 ) -> Function | Callable[[Function], Function]:
     """Make a function whose natural blocks are run by the run's step executor.
@@ -188,6 +191,8 @@ def natural_function(
             already; as for `nighthawk_async.scope`.
         skills: The skills of the function's steps and of steps within them, beside those of the scope; as for
             `nighthawk_async.scope`.
+        code: What code of the models of the function's steps, and of steps within them, may do: `none`,
+            `shown`, `python` or a sandbox; see `StepExecutorConfiguration`. None for that of the scope.
         on: The placement on which every call runs, wherever it comes from; inside a placed call, the function
             runs where it is. The function is at the top level of a module, so that workers can import it,
             and no generator. One with `def` is called in worker threads of the placement's event loop.
@@ -196,8 +201,8 @@ def natural_function(
         NaturalParseError: The source cannot be read, there is no natural block, a block is malformed, or a
             nested function has a block and is no natural function.
         NighthawkError: A check, or `on_partial`, cannot be called, the limits are no limits, a text is no
-            model id, or a generator has `on`. A model that does not exist is reported when the function is
-            called.
+            model id, the level of code is none, or a generator has `on`. A model that does not exist is
+            reported when the function is called.
         ToolRegistrationError: A tool cannot be offered. A name that is taken is reported when the function is
             called.
         TypeError: `on` is no placement.
@@ -205,7 +210,7 @@ def natural_function(
     placement = None if on is None else checked_placement(on)
     options = _Options(
         policies=(*_checked_policies(verify), *_checked_callback(on_partial)),
-        make_scope=scope_maker(model, limits, tools, skills),
+        make_scope=scope_maker(model, limits, tools, skills, code),
     )
 
     def decorate(target: Function) -> Function:
@@ -244,14 +249,15 @@ def scope_maker(
     limits: "BudgetLimits | Budget | None",
     tools: Sequence[ToolSource] | None = None,
     skills: "skill_types.SkillSource | None" = None,
+    code: CodeLevelName | CodeLevel | None = None,
 ) -> "Callable[[], Scope] | None":
     """Return a function that makes the scope of a step with these settings; None if there are none.
 
     Raises:
-        NighthawkError: The limits are no limits, or a text is no model id.
+        NighthawkError: The limits are no limits, a text is no model id, or there is no such level of code.
         ToolRegistrationError: A tool cannot be offered.
     """
-    if model is None and limits is None and tools is None and skills is None:
+    if model is None and limits is None and tools is None and skills is None and code is None:
         return None
     if isinstance(model, str):
         checked_model_id(model)
@@ -262,6 +268,10 @@ def scope_maker(
     offered = None if skills is None else skill_types.skills_of(skills)
     executor = None if model is None else FunctionExecutor(model)
     policies: PolicyArguments = {} if limits is None else {"step_budget": _step_budget(limits)}
+    if code is not None:
+        from .policies.code_levels.levels import checked_level  # as above
+
+        policies["code"] = checked_level(code)
 
     def make_scope() -> Scope:
         inner = None if executor is None else executor.inside(get_step_executor())

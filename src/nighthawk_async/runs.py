@@ -103,7 +103,7 @@ def run(
             `nighthawk_async.mcp.stdio` and `nighthawk_async.mcp.http`. All are connected when the run is
             entered, with `async with`. See the page "MCP".
         policies: `hooks`, `oversight`, `verify`, `human`, `permissions`, `budget`, `step_budget`,
-            `resilience`, `concurrent_mutation` and `policies`; see `PolicyArguments`.
+            `resilience`, `concurrent_mutation`, `code` and `policies`; see `PolicyArguments`.
 
     Returns:
         A context manager, for `async with` and for `with`.

@@ -146,7 +146,7 @@ def scope(
             step inside begins with: each from the same point. Steps that these steps start, through tools,
             have none of it. None for none, omitted for no change.
         policies: `hooks`, `oversight`, `verify`, `human`, `permissions`, `budget`, `step_budget`,
-            `resilience`, `concurrent_mutation` and `policies`; see `PolicyArguments`.
+            `resilience`, `concurrent_mutation`, `code` and `policies`; see `PolicyArguments`.
 
     Returns:
         A context manager, for `with` and for `async with`, that returns the active executor; and a decorator,

@@ -19,6 +19,7 @@ from .kernel.tools import ToolSource
 from .natural.blocks import NaturalBlock, parse_literal
 from .natural.program import SENTINEL, is_usable_name, root_name
 from .natural.transform import StepResult
+from .types.code import CodeLevel, CodeLevelName
 from .types.json import is_text
 from .types.outcomes import OutcomeKind
 
@@ -116,6 +117,7 @@ def step(
     limits: "BudgetLimits | Budget | None" = None,
     tools: Sequence[ToolSource] | None = None,
     skills: "SkillSource | None" = None,
+    code: CodeLevelName | CodeLevel | None = None,
     **more_values: object,
 ) -> Coroutine[Any, Any, Value]: ...
 
@@ -132,6 +134,7 @@ def step(
     limits: "BudgetLimits | Budget | None" = None,
     tools: Sequence[ToolSource] | None = None,
     skills: "SkillSource | None" = None,
+    code: CodeLevelName | CodeLevel | None = None,
     **more_values: object,
 ) -> Coroutine[Any, Any, Any]: ...
 
@@ -148,6 +151,7 @@ def step(
     limits: "BudgetLimits | Budget | None" = None,
     tools: Sequence[ToolSource] | None = None,
     skills: "SkillSource | None" = None,
+    code: CodeLevelName | CodeLevel | None = None,
     **more_values: object,
 ) -> Coroutine[Any, Any, StepOutputs]: ...
 
@@ -163,6 +167,7 @@ def step(
     limits: "BudgetLimits | Budget | None" = None,
     tools: Sequence[ToolSource] | None = None,
     skills: "SkillSource | None" = None,
+    code: CodeLevelName | CodeLevel | None = None,
     **more_values: object,
 ) -> Coroutine[Any, Any, Any]:
     """Run a natural block that is chosen at run time.
@@ -189,6 +194,7 @@ def step(
         limits: The limits of the step; see `nighthawk_async.natural_function`.
         tools: The tools of the step, beside those that are visible already; see `nighthawk_async.scope`.
         skills: The skills of the step, beside those of the scope; see `nighthawk_async.scope`.
+        code: What code of the step's model may do; see `nighthawk_async.natural_function`.
         more_values: More values, by name.
 
     Returns:
@@ -208,7 +214,7 @@ def step(
         returns=returns,
         is_async=True,
     )
-    run, _ = step_runners(scope_maker(model, limits, tools, skills))
+    run, _ = step_runners(scope_maker(model, limits, tools, skills, code))
     return _run(chosen, run)
 
 
@@ -229,6 +235,7 @@ def step_sync(
     limits: "BudgetLimits | Budget | None" = None,
     tools: Sequence[ToolSource] | None = None,
     skills: "SkillSource | None" = None,
+    code: CodeLevelName | CodeLevel | None = None,
     **more_values: object,
 ) -> Value: ...
 
@@ -245,6 +252,7 @@ def step_sync(
     limits: "BudgetLimits | Budget | None" = None,
     tools: Sequence[ToolSource] | None = None,
     skills: "SkillSource | None" = None,
+    code: CodeLevelName | CodeLevel | None = None,
     **more_values: object,
 ) -> Any: ...
 
@@ -261,6 +269,7 @@ def step_sync(
     limits: "BudgetLimits | Budget | None" = None,
     tools: Sequence[ToolSource] | None = None,
     skills: "SkillSource | None" = None,
+    code: CodeLevelName | CodeLevel | None = None,
     **more_values: object,
 ) -> StepOutputs: ...
 
@@ -276,6 +285,7 @@ def step_sync(
     limits: "BudgetLimits | Budget | None" = None,
     tools: Sequence[ToolSource] | None = None,
     skills: "SkillSource | None" = None,
+    code: CodeLevelName | CodeLevel | None = None,
     **more_values: object,
 ) -> Any:
     """Run a natural block that is chosen at run time, from synchronous code.
@@ -290,7 +300,7 @@ def step_sync(
         returns=returns,
         is_async=False,
     )
-    _, run_sync = step_runners(scope_maker(model, limits, tools, skills))
+    _, run_sync = step_runners(scope_maker(model, limits, tools, skills, code))
     with folding_frames():
         return chosen.result(run_sync(chosen.block, chosen.site, chosen.values, None))
 

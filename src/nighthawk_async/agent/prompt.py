@@ -446,7 +446,9 @@ class StepPrompt:
     @cached_property
     def _types_section(self) -> TypesSection:
         _ = self._sections  # the names note what these mention
-        return types_section(self.names)
+        section = types_section(self.names)
+        self.context.shown_types = section.types
+        return section
 
     @cached_property
     def _sections(self) -> tuple[RenderedSection, RenderedSection]:

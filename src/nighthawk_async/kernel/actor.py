@@ -23,7 +23,7 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypeVar, cast
 
 import anyio
 from anyio.abc import TaskGroup
@@ -52,6 +52,7 @@ from .commands import (
     Execute,
     PausedCode,
     Resume,
+    StepCode,
     StepState,
 )
 from .context import StepContext, StepNamespace
@@ -385,6 +386,29 @@ Result = TypeVar("Result")
 _PLAIN = CommandGuard()
 
 
+class Coding(Protocol):
+    """A level of code, for the steps of a run or scope."""
+
+    @property
+    def evaluates(self) -> bool:
+        """Whether anything that a model writes is evaluated; otherwise its answers are data."""
+        ...
+
+    def step_code(self, actor: "StepActor") -> StepCode | None:
+        """Return what checks and runs the code of a step; None for code like that of a program.
+
+        Called before the first code of the step, or never.
+
+        Args:
+            actor: The actor of the step.
+        """
+        ...
+
+    def note(self, context: StepContext) -> str:
+        """Return what the prompt of a step says about the level, as a paragraph; empty for nothing."""
+        ...
+
+
 class Pending(Generic[Result]):
     """A reply on its way to the sender of a command.
 
@@ -444,10 +468,12 @@ class StepActor(Steering):
         context: The state to own.
         parent: The actor of the parent step; None for none.
         keeps_places: Whether the run has a journal, so that commands are made at the places of their senders.
+        coding: The level of the step's code; None for that of a program.
 
     Attributes:
         context: The state. Read it only between messages.
         guard: The guard that executes the commands. Set it before the step begins.
+        coding: The level of the step's code. Set it before the step begins.
         call_guard: The guard of the calls of the step's code; None for none. Set it before the step begins.
         progress: The progress of the step.
         slot: The admission slot of the step; None before admission, and in a run without a limit.
@@ -460,12 +486,14 @@ class StepActor(Steering):
         *,
         parent: "StepActor | None" = None,
         keeps_places: bool = False,
+        coding: "Coding | None" = None,
     ) -> None:
         super().__init__(context.step_id)
         self._keeps_places = keeps_places
         self.guard: CommandGuard = _PLAIN
         self.context = context
         self.call_guard: CallGuard | None = None
+        self.coding = coding
         self._has_stopped_serving = False
         self._claimed: dict[Pending[object], frozenset[str]] = {}
         self._deferred: list[_Envelope] = []
@@ -481,7 +509,10 @@ class StepActor(Steering):
     @cached_property
     def _state(self) -> StepState:
         return StepState(
-            context=self.context, namespace=StepNamespace(self.context), call_guard=self.call_guard
+            context=self.context,
+            namespace=StepNamespace(self.context),
+            step_code=None if self.coding is None else self.coding.step_code(self),
+            call_guard=self.call_guard,
         )
 
     @cached_property

@@ -28,7 +28,7 @@ from ..values.error_text import describe_error, describe_validation_error
 from ..values.plain_data import validate_data
 from ..values.snapshots import Snapshot
 from ..values.validation import NEW, Declared, ItemsAnnotation, can_validate, validate_value, with_unpacked
-from .context import StepContext, compile_tree, context_of_code, parse_code, with_constant
+from .context import Rewriting, StepContext, compile_tree, context_of_code, parse_code, with_constant
 from .declared_types import (
     annotations_of,
     declared_field_type,
@@ -432,24 +432,36 @@ def _call(
     return checked(*args, **kwargs)
 
 
-def with_checked_calls(text: str, code: CodeType, mode: Literal["eval", "exec"]) -> CodeType:
+def with_checked_calls(
+    text: str, code: CodeType, mode: Literal["eval", "exec"], rewriting: Rewriting | None = None
+) -> CodeType:
     """Return code in which the natural functions that it calls validate their arguments; see `cells` too.
 
     Args:
         text: Its text.
         code: The code as it is compiled without the checks.
         mode: Whether it is an expression or statements.
+        rewriting: A change of it; None for none.
+
+    Raises:
+        ToolBoundaryError: It is nested too deeply for the change.
     """
-    is_plain = mode == "eval" and "(" not in text
-    return code if is_plain else _compile_checked(text, code.co_filename, mode) or code
+    if mode == "eval" and rewriting is None and "(" not in text:
+        return code
+    checked = _compile_checked(text, code.co_filename, mode, rewriting)
+    if checked is None and rewriting is not None:
+        raise ToolBoundaryError(kind="invalid_input", message="the code is nested too deeply")
+    return checked or code
 
 
 @lru_cache(maxsize=1024)
-def _compile_checked(text: str, filename: str, mode: str) -> CodeType | None:
+def _compile_checked(
+    text: str, filename: str, mode: str, rewriting: Rewriting | None = None
+) -> CodeType | None:
     """Compile code with the checks; return None if it is nested too deeply for them."""
     try:
         tree = _Checking().visit(parse_code(text, filename=filename, mode=mode))
-        checked = compile_tree(tree, filename=filename, mode=mode)
+        checked = compile_tree(tree, filename=filename, mode=mode, rewriting=rewriting)
     except (SyntaxError, MemoryError, RecursionError):
         return None
     return with_constant(checked, _PLACEHOLDER, _CallChecks())

@@ -45,6 +45,7 @@ from .cells import (
     with_results,
 )
 from .context import (
+    Rewriting,
     StepContext,
     StepNamespace,
     bound_names,
@@ -233,7 +234,12 @@ class CallGuard(Protocol):
     """Decides about every call that the code of one step makes."""
 
     def run(
-        self, namespace: StepNamespace, code: types.CodeType, text: str, mode: Literal["eval", "exec"]
+        self,
+        namespace: StepNamespace,
+        code: types.CodeType,
+        text: str,
+        mode: Literal["eval", "exec"],
+        rewriting: Rewriting | None = None,
     ) -> object:
         """Run code, as `StepNamespace.run` does, asking before each call.
 
@@ -242,6 +248,7 @@ class CallGuard(Protocol):
             code: The compiled code.
             text: Its text.
             mode: Whether it is an expression or statements.
+            rewriting: A change of it; None for none.
 
         Returns:
             The value; a `PausedCode` when people have to be waited for.
@@ -257,6 +264,45 @@ class CallGuard(Protocol):
         ...
 
 
+class StepCode(Protocol):
+    """Checks and runs the code of one step, as its level allows.
+
+    A step without one runs what its model writes like the program's own code.
+    """
+
+    def check(self, text: str, mode: Literal["eval", "exec"]) -> None:
+        """Refuse code before any of it runs.
+
+        Args:
+            text: The code, which is valid Python.
+            mode: Whether it is an expression or statements.
+
+        Raises:
+            ToolBoundaryError: The level does not allow it.
+        """
+        ...
+
+    def check_target(self, target: AssignmentTarget) -> None:
+        """Refuse an assignment to a name or an attribute; see `check`."""
+        ...
+
+    def run(
+        self, state: "StepState", code: types.CodeType, text: str, mode: Literal["eval", "exec"]
+    ) -> object:
+        """Run code that was checked; `StepState.run_as_python` runs it under the guard of calls, if any.
+
+        Args:
+            state: The state of the step.
+            code: The compiled code.
+            text: Its text.
+            mode: Whether it is an expression or statements.
+
+        Returns:
+            The value; a `PausedCode` or another awaitable where it has to be waited for.
+        """
+        ...
+
+
 _QUOTED_NAMES = 20
 _QUOTED_ERROR_CHARACTERS = 1_000
 _CONTAINERS = frozenset({list, tuple, dict, set})
@@ -265,19 +311,37 @@ _BINDING = ":="
 
 
 class StepState(Struct, kw_only=True, eq=False):
-    """State of a step actor: the context, its namespace, the guard of its calls, and counters."""
+    """State of a step actor: the context, its namespace, level and guard of its code, and counters."""
 
     context: StepContext
     namespace: StepNamespace
+    step_code: StepCode | None = None
     call_guard: CallGuard | None = None
     executed_statements: int = 0
 
+    def check(self, text: str, mode: Literal["eval", "exec"]) -> None:
+        """Refuse code that the level of the step does not allow; see `StepCode.check`."""
+        if self.step_code is not None:
+            self.step_code.check(text, mode)
+
     def run(self, code: types.CodeType, text: str, mode: Literal["eval", "exec"]) -> object:
-        """Run code, guarded if there is a guard; see `StepNamespace.run` and `CallGuard.run`."""
+        """Run code as the level of the step allows; see `StepCode.run`."""
         self.context.changes.remember(mentioned_names(code))
+        if self.step_code is not None:
+            return self.step_code.run(self, code, text, mode)
+        return self.run_as_python(code, text, mode)
+
+    def run_as_python(
+        self,
+        code: types.CodeType,
+        text: str,
+        mode: Literal["eval", "exec"],
+        rewriting: Rewriting | None = None,
+    ) -> object:
+        """Run code, guarded if there is a guard; see `StepNamespace.run` and `CallGuard.run`."""
         if self.call_guard is not None:
-            return self.call_guard.run(self.namespace, code, text, mode)
-        checked = with_checked_calls(text, code, mode)
+            return self.call_guard.run(self.namespace, code, text, mode, rewriting)
+        checked = with_checked_calls(text, code, mode, rewriting)
         value: Any = self.namespace.run(checked)
         if checked.co_flags & ~code.co_flags & inspect.CO_COROUTINE:
             with self.namespace.active():
@@ -368,6 +432,7 @@ class Evaluate(Struct, frozen=True, kw_only=True):
         except SyntaxError as error:
             what = "not a Python expression"
             raise ToolEvaluationError(f"{what}: {describe_error(error)}").without_content(what) from error
+        state.check(self.expression.strip(), "eval")
         check_event_loop(self.expression, lambda: ast.parse(self.expression.strip(), mode="eval"))
         with _running(lambda: _slow_call_in(code, self.expression, state.context), describe):
             value = state.run(code, self.expression.strip(), "eval")
@@ -405,6 +470,8 @@ class Assign(Struct, frozen=True, kw_only=True):
         Returns:
             The stored value.
         """
+        if state.step_code is not None:
+            state.step_code.check_target(self.target)
         if self.data is not UNSET:
             return self._assign(state, self.data)
         names = state.context.step_locals
@@ -510,6 +577,7 @@ class Execute(Struct, frozen=True, kw_only=True):
         except SyntaxError as error:
             what = "not Python statements"
             raise ToolEvaluationError(f"{what}: {describe_error(error)}").without_content(what) from error
+        state.check(self.statements, "exec")
         check_event_loop(self.statements, lambda: ast.parse(self.statements))
         done = _Executed(
             command=self, code=code, filename=filename, before=dict(state.context.step_locals), state=state

@@ -15,12 +15,12 @@ import dis
 import functools
 import re
 import types
-from collections.abc import Container, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
-from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeAlias, cast, runtime_checkable
 
 from typing_extensions import TypeIs
 
@@ -159,6 +159,7 @@ class StepContext:
         references: Every `<name>` and dotted `<name.field>` of the program, in order of appearance.
         mentions: The same, repeated as often as the program mentions them.
         referenced_globals: The values of referenced names that are not step locals.
+        shown_types: The types that the prompt shows.
         visible_builtins: The only builtins that the step's code can use; it then sees no globals besides
             `referenced_globals`. None for all globals and builtins.
         allowed_kinds: The outcome kinds the block may end with.
@@ -199,6 +200,7 @@ class StepContext:
     references: tuple[str, ...] = ()
     mentions: tuple[str, ...] = ()
     referenced_globals: Mapping[str, object] = field(default_factory=lambda: {})
+    shown_types: Sequence[object] = ()
     visible_builtins: frozenset[str] | None = None
     allowed_kinds: tuple[OutcomeKind, ...] = ()
     refused_kinds: Mapping[OutcomeKind, str] = field(default_factory=lambda: {})
@@ -376,7 +378,7 @@ FAILURE = "nh_error"
 """The name by which code of a step finds the exception of the last call that failed."""
 
 
-class _Builtins(dict[str, object]):
+class StepBuiltins(dict[str, object]):
     """Builtins of evaluated code: CPython looks here for names that are not globals.
 
     It looks up `__import__` without calling `__getitem__`. A class body looks here for every name outside it,
@@ -405,7 +407,7 @@ class _Builtins(dict[str, object]):
         return builtin_of_step(name, vars(builtins)[name])
 
 
-class _NamedBuiltins(_Builtins):
+class _NamedBuiltins(StepBuiltins):
     """Builtins for a step that sees only what its block names.
 
     `__import__` stays, because functions written in C import through the builtins of the calling code. Code
@@ -434,7 +436,7 @@ def context_of_code(frame: types.FrameType) -> StepContext | None:
         frame: The frame.
     """
     names: object = frame.f_builtins  # those that the code began with, also after an `await`
-    return names.context if isinstance(names, _Builtins) else None
+    return names.context if isinstance(names, StepBuiltins) else None
 
 
 class StepNamespace:
@@ -448,7 +450,17 @@ class StepNamespace:
 
     def __init__(self, context: StepContext) -> None:
         self._context = context
-        self._builtins = (_Builtins if context.visible_builtins is None else _NamedBuiltins)(context)
+        self._builtins: StepBuiltins = (StepBuiltins if context.visible_builtins is None else _NamedBuiltins)(
+            context
+        )
+
+    def narrow(self, narrowed: Callable[[StepContext, StepBuiltins], StepBuiltins]) -> None:
+        """Have code see other builtins from now on.
+
+        Args:
+            narrowed: Makes them from those that it would see.
+        """
+        self._builtins = narrowed(self._context, self._builtins)
 
     def run(self, code: types.CodeType) -> object:
         """Evaluate an expression or execute statements.
@@ -579,14 +591,34 @@ def parse_code(text: str, *, filename: str, mode: str) -> ast.AST:
     return with_cell(cast("ast.AST", compile(text, filename, mode, flags=flags, dont_inherit=True)))
 
 
-def compile_tree(tree: ast.AST, *, filename: str, mode: str) -> types.CodeType:
+class Rewriting(NamedTuple):
+    """A last change of code before it is compiled, for a level of code.
+
+    Args:
+        change: Changes a parsed tree.
+        placeholder: A constant in the changed tree.
+        value: The object that takes its place.
+    """
+
+    change: Callable[[ast.AST], ast.AST]
+    placeholder: str
+    value: object
+
+
+def compile_tree(
+    tree: ast.AST, *, filename: str, mode: str, rewriting: Rewriting | None = None
+) -> types.CodeType:
     """Compile a parsed tree that was changed; missing locations are filled in.
 
     Raises:
         SyntaxError: Python does not allow it.
     """
+    if rewriting is not None:
+        tree = rewriting.change(tree)
     whole = cast("Any", ast.fix_missing_locations(tree))
     code = compile(whole, filename, mode, flags=_FLAGS, dont_inherit=True)
+    if rewriting is not None:
+        code = with_constant(code, rewriting.placeholder, rewriting.value)
     return with_constant(code, CELL, CURRENT_CELL) if mode == "exec" else code
 
 

@@ -40,6 +40,7 @@ from ..errors import HookError
 from ..lazy_exports import LazyModule
 from ..types.messages import ToolCall, ToolResult
 from ..types.usage import Usage
+from .actor import Coding
 from .commit import CommitProceed, StepCommit
 from .conclude import StepResult
 from .context import StepExecutor
@@ -161,12 +162,14 @@ class Position(IntEnum):
     SKILLS = 10
     """After names are hidden: a block that names a skill shows its text instead."""
     VISIBLE_NAMES = 11
-    SHARED_OBJECTS = 12
-    PASTS = 13
-    READERS = 14
+    CODE = 12
+    """The level of code: what the prompt shows follows from the names that are visible."""
+    SHARED_OBJECTS = 13
+    PASTS = 14
+    READERS = 15
     """Those who read the values of steps while answers stream."""
-    COMPACTION = 15
-    MODEL = 16
+    COMPACTION = 16
+    MODEL = 17
     """The source of responses in place of every model, such as a recorder or a replay."""
 
 
@@ -412,6 +415,17 @@ class Naming(Policy):
         raise NotImplementedError
 
 
+class CodeLevels(Policy):
+    """A policy that says what code of models may do; the one that is active last counts."""
+
+    __slots__ = ()
+
+    @property
+    def coding(self) -> Coding | None:
+        """The level of code; None for that of a program."""
+        raise NotImplementedError
+
+
 class Observing(Policy):
     """A policy that is told of events of all kinds, also where nothing can be awaited."""
 
@@ -563,6 +577,12 @@ class Policies:
     def naming(self) -> tuple[Naming, ...]:
         """The policies that have values for names, outermost first."""
         return self.all_of(Naming)
+
+    @cached_property
+    def coding(self) -> Coding | None:
+        """The level of the code of models; None for that of a program."""
+        levels = self.all_of(CodeLevels)
+        return levels[-1].coding if levels else None
 
     @property
     def metering(self) -> Metering | None:

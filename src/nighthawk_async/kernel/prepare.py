@@ -102,6 +102,7 @@ def make_step(outer: Environment, execution_ref: ExecutionRef, called: CalledBlo
             context,
             parent=None if outer.step is None else outer.step.actor,
             keeps_places=outer.journal is not None,
+            coding=outer.policies.coding,
         ),
         program=program.text,
         is_interpolated=block.program is None,

@@ -11,17 +11,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, cast
 
 from ..configuration import StepExecutorConfiguration
 from ..errors import NighthawkError
+from ..kernel.actor import Coding
 from ..kernel.context import StepExecutor, shows_named_only
 from ..kernel.environment import get_environment
-from ..kernel.policy import InnerScope, Policies, Policy, Position
+from ..kernel.policy import CodeLevels, InnerScope, Policies, Policy, Position
 from ..kernel.step import Step
 from ..lazy_exports import LazyModule
 from ..suggestions import did_you_mean
+from ..types.code import CodeLevel, CodeLevelName
 from ..types.unset import UNSET, Unset
 
 if TYPE_CHECKING:
     from .attempts import resilience as attempt_types
     from .budgets import budget as budget_types
+    from .code_levels import levels as code_levels
     from .hooks import registry as hook_types
     from .oversight import inspection as oversight_types
     from .people import request as people_types
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 else:
     attempt_types = LazyModule("nighthawk_async.policies.attempts.resilience")
     budget_types = LazyModule("nighthawk_async.policies.budgets.budget")
+    code_levels = LazyModule("nighthawk_async.policies.code_levels.levels")
     hook_types = LazyModule("nighthawk_async.policies.hooks.registry")
     mutation_types = LazyModule("nighthawk_async.policies.shared_objects.bound_objects")
     oversight_types = LazyModule("nighthawk_async.policies.oversight.inspection")
@@ -63,6 +67,9 @@ class CommonPolicyArguments(TypedDict, total=False):
             step in flight has bound: `warn`, the default of a run, gives a `ConcurrentMutationWarning`;
             `error` makes the tool call fail and restores the object; with `first` the first step goes on, and
             calls of the others fail until their models were shown the new value; `ignore` does not check.
+        code: What code of models may do, also in a nested run: `none`, `shown` (the default), `python`, or an
+            object such as a sandbox; see `StepExecutorConfiguration`. The innermost setting counts. It widens
+            neither permissions nor visible names.
         policies: The program's own policies, one or a list: objects of classes derived from
             `nighthawk_async.Policy`, after those of enclosing scopes. An object that is already active is not
             called twice.
@@ -76,6 +83,7 @@ class CommonPolicyArguments(TypedDict, total=False):
     step_budget: "budget_types.Budget | None"
     resilience: "attempt_types.StepBaseline | Unset | None"
     concurrent_mutation: "mutation_types.ConcurrentMutation"
+    code: "CodeLevelName | CodeLevel"
     policies: "Policy | Sequence[Policy] | None"
 
 
@@ -122,6 +130,7 @@ def with_arguments(
     """
     given = cast("dict[str, Any]", dict(arguments))
     own: object = given.pop("policies", None)
+    code: object = given.pop("code", UNSET)
     for name in given:
         if name not in _MODULES:
             raise TypeError(_unknown_argument(name, entry))
@@ -133,12 +142,13 @@ def with_arguments(
             policies = add(policies, value, inner)
     if own is not None:
         policies = _with_own(policies, own, inner)
+    policies = _with_code(policies, code, inner.executor)
     return _with_visible_names(policies, inner.executor)
 
 
 def _unknown_argument(name: str, entry: Callable[..., object]) -> str:
     own = [each.name for each in signature(entry).parameters.values() if each.kind is not each.VAR_KEYWORD]
-    known = (*own, *_MODULES, "policies")
+    known = (*own, *_MODULES, "code", "policies")
     is_setting = name in StepExecutorConfiguration.model_fields
     hint = " It is a setting of StepExecutorConfiguration." if is_setting else did_you_mean(name, known)
     return f"{entry.__name__}() has no argument {name!r}.{hint} Its arguments are: {', '.join(known)}."
@@ -183,3 +193,48 @@ def _with_visible_names(policies: Policies, executor: StepExecutor) -> Policies:
     is_configured = isinstance(getattr(executor, "configuration", None), StepExecutorConfiguration)
     policy = _VisibleNames(is_wanted=is_wanted) if is_wanted or not is_configured else None
     return policies.with_only(Position.VISIBLE_NAMES, policy)
+
+
+class _CodeLevel(CodeLevels):
+    """The level of code.
+
+    Args:
+        level: The level.
+        configured: That of the executor's configuration; None for none.
+    """
+
+    position: ClassVar[Position] = Position.CODE
+
+    def __init__(
+        self, level: CodeLevelName | CodeLevel, configured: CodeLevelName | CodeLevel | None
+    ) -> None:
+        self.level = level
+        self.configured = configured
+
+    @property
+    def coding(self) -> Coding | None:
+        """The level of code; None for that of a program."""
+        return None if self.level == "python" else code_levels.coding_of(self.level)
+
+
+class _GivenCodeLevel(_CodeLevel):
+    """The level of `code=`, which holds in nested runs as well."""
+
+    holds_in_inner_runs: ClassVar[bool] = True
+
+
+def _with_code(policies: Policies, given: object, executor: StepExecutor) -> Policies:
+    """Add the level of `code=`; else that of the executor's configuration, if it says another than before."""
+    configuration: object = getattr(executor, "configuration", None)
+    is_configured = isinstance(configuration, StepExecutorConfiguration)
+    configured = configuration.code if is_configured else None
+    if given is not UNSET:
+        policy = _GivenCodeLevel(code_levels.checked_level(given), configured)
+        return policies.with_only(Position.CODE, policy)
+    active = next(iter(policies.all_of(_CodeLevel)), None)
+    if isinstance(active, _GivenCodeLevel) and configured in (None, active.configured):
+        return policies
+    level = configuration.resolved_code if is_configured else "shown"
+    if active is not None and (level, configured) == (active.level, active.configured):
+        return policies
+    return policies.with_only(Position.CODE, _CodeLevel(level, configured))

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeVar, cast
 
 from ...kernel.assignment import with_checked_arguments
 from ...kernel.cells import begin, pause
-from ...kernel.context import StepContext, StepNamespace, compile_tree, parse_code, with_constant
+from ...kernel.context import Rewriting, StepContext, StepNamespace, compile_tree, parse_code, with_constant
 from ...kernel.tools import ToolScope
 from .call import PermissionCall
 from .call_checks import CallChecks
@@ -50,7 +50,12 @@ _PLACEHOLDER = f"guard of the step {secrets.token_hex(16)}"
 
 @lru_cache(maxsize=1024)
 def compile_guarded(
-    text: str, *, filename: str, mode: Literal["eval", "exec"], may_wait: bool
+    text: str,
+    *,
+    filename: str,
+    mode: Literal["eval", "exec"],
+    may_wait: bool,
+    rewriting: Rewriting | None = None,
 ) -> types.CodeType:
     """Compile valid Python with guarded calls and a placeholder for the guard.
 
@@ -59,6 +64,7 @@ def compile_guarded(
         filename: The file name of the code.
         mode: `eval` for an expression, `exec` for statements.
         may_wait: Whether the guard may have to wait for an approval.
+        rewriting: A change of the code; None for none.
 
     Raises:
         SyntaxError: The text is not Python, or is nested too deeply to be guarded.
@@ -66,10 +72,10 @@ def compile_guarded(
     try:
         if may_wait:
             try:
-                return _compile(text, filename, mode, may_wait=True)
+                return _compile(text, filename, mode, may_wait=True, rewriting=rewriting)
             except SyntaxError:  # Python forbids `await` in some places that are not known here
                 pass
-        return _compile(text, filename, mode, may_wait=False)
+        return _compile(text, filename, mode, may_wait=False, rewriting=rewriting)
     except (MemoryError, RecursionError) as error:
         raise SyntaxError("the code is nested too deeply") from error
 
@@ -84,9 +90,11 @@ def is_coroutine_code(code: types.CodeType) -> bool:
     return bool(code.co_flags & CO_COROUTINE)
 
 
-def _compile(text: str, filename: str, mode: str, *, may_wait: bool) -> types.CodeType:
+def _compile(
+    text: str, filename: str, mode: str, *, may_wait: bool, rewriting: Rewriting | None
+) -> types.CodeType:
     guarded = _Guarding(may_wait=may_wait).visit(parse_code(text, filename=filename, mode=mode))
-    return compile_tree(guarded, filename=filename, mode=mode)
+    return compile_tree(guarded, filename=filename, mode=mode, rewriting=rewriting)
 
 
 class _Guarding(ast.NodeTransformer):
@@ -329,11 +337,18 @@ class CallGuard(CallChecks):
         """Whether the step actor runs the code, so that it must pause before it waits."""
 
     def run(
-        self, namespace: StepNamespace, code: types.CodeType, text: str, mode: Literal["eval", "exec"]
+        self,
+        namespace: StepNamespace,
+        code: types.CodeType,
+        text: str,
+        mode: Literal["eval", "exec"],
+        rewriting: Rewriting | None = None,
     ) -> object:
         """Run code; see `call_guard.CallGuard.run`."""
         self.check_text(text, mode)
-        guarded = compile_guarded(text, filename=code.co_filename, mode=mode, may_wait=self.may_wait)
+        guarded = compile_guarded(
+            text, filename=code.co_filename, mode=mode, may_wait=self.may_wait, rewriting=rewriting
+        )
         value = namespace.run(with_guard(guarded, self))
         if is_coroutine_code(guarded) and not is_coroutine_code(code):
             with namespace.active():

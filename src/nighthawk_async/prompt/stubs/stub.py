@@ -299,6 +299,9 @@ class TypesSection:
     Args:
         stubs: The stubs in order.
         written: Every type that was inspected, its written form, and whether the block reaches it.
+
+    Attributes:
+        types: The types that were inspected.
     """
 
     def __init__(
@@ -306,6 +309,7 @@ class TypesSection:
     ) -> None:
         self._stubs = stubs
         self._written = written
+        self.types = tuple([each for each, *_ in written])
         self._whole = _text(["\n".join(stub.lines) for stub in stubs], heading) if stubs else ""
         self._said: dict[int, tuple[Mapping[str, Mapping[str, Any]], TypesSection]] = {}
         self._bytes = len(self._whole.encode("utf-8", "replace"))

@@ -1,0 +1,1 @@
+"""What code of a model may do in a step: `code=`."""

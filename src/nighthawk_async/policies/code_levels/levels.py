@@ -1,0 +1,92 @@
+"""The levels of code that have names, and what `code=` accepts."""
+
+import types
+from typing import TYPE_CHECKING, Literal, TypeGuard, cast, get_args
+
+from ...errors import NighthawkError, ToolBoundaryError
+from ...kernel.actor import Coding, StepActor
+from ...kernel.assignment import AssignmentTarget
+from ...kernel.commands import StepCode, StepState
+from ...kernel.context import StepContext
+from ...lazy_exports import LazyModule
+from ...types.code import CodeLevel, CodeLevelName
+
+if TYPE_CHECKING:
+    from . import shown
+else:
+    shown = LazyModule(f"{__package__}.shown")  # needed by the first code of a step
+
+
+def checked_level(level: object) -> CodeLevelName | CodeLevel:
+    """Return the value of `code=`.
+
+    Raises:
+        NighthawkError: It is no level.
+    """
+    if _is_level(level):
+        return level
+    names = ", ".join(map(repr, get_args(CodeLevelName)))
+    raise NighthawkError(f"code must be {names} or a sandbox, not {level!r}")
+
+
+def _is_level(level: object) -> TypeGuard[CodeLevelName | CodeLevel]:
+    return isinstance(level, CodeLevel) or level in get_args(CodeLevelName)
+
+
+def coding_of(level: CodeLevelName | CodeLevel) -> Coding | None:
+    """Return the work of a level; None for `python`.
+
+    Args:
+        level: The level. An object does its own work.
+    """
+    if isinstance(level, CodeLevel):
+        return cast("Coding", level)
+    return _NAMED[level]
+
+
+class _NoCode:
+    """The level at which nothing is evaluated."""
+
+    evaluates = False
+
+    def step_code(self, actor: StepActor) -> StepCode:
+        return _REFUSING
+
+    def note(self, context: StepContext) -> str:
+        return ""
+
+
+class _Refusing:
+    """Refuses all code."""
+
+    def check(self, text: str, mode: Literal["eval", "exec"]) -> None:
+        raise ToolBoundaryError(
+            kind="invalid_input",
+            message="no code is evaluated in this block: answers are data",
+            guidance="Give values as JSON, and call the tools that are offered."
+            " (For the author of the block: code='shown' allows expressions.)",
+        )
+
+    def check_target(self, target: AssignmentTarget) -> None:
+        if target.fields:
+            self.check(str(target), "eval")
+
+    def run(self, state: StepState, code: types.CodeType, text: str, mode: Literal["eval", "exec"]) -> object:
+        self.check(text, mode)
+        return None
+
+
+class _Shown:
+    """The level of what the prompt shows."""
+
+    evaluates = True
+
+    def step_code(self, actor: StepActor) -> StepCode:
+        return shown.ShownCode(actor.context)
+
+    def note(self, context: StepContext) -> str:
+        return ""
+
+
+_REFUSING = _Refusing()
+_NAMED: dict[CodeLevelName, Coding | None] = {"none": _NoCode(), "shown": _Shown(), "python": None}

@@ -78,7 +78,7 @@ def test_the_grammar_of_attacks_is_closed(watcher: Watcher) -> None:
         derandomize=True,
         database=None,
         deadline=None,
-        phases=(Phase.generate, Phase.shrink),
+        phases=(Phase.generate,),
         suppress_health_check=list(HealthCheck),
     )
     @given(st.lists(attacks(watcher.canary, watcher.port), min_size=TOGETHER, max_size=TOGETHER))

@@ -72,7 +72,8 @@ class Watcher:
         return [*found, *(name for name, value in self._before.items() if now.get(name) != value)]
 
     def _state(self) -> dict[str, object]:
-        state: dict[str, object] = {"environment": dict(os.environ), "path": tuple(sys.path)}
+        environment = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+        state: dict[str, object] = {"environment": environment, "path": tuple(sys.path)}
         for name in DECIDING:
             module = sys.modules.get(name)
             if isinstance(module, ModuleType):

@@ -1,7 +1,7 @@
 """Attributes that are given once, and that no object holds.
 
-Their values decide on what an object may do: the folder of a workspace, and whether it is writable. Code that a
-model writes may hold the object. It finds no value to replace in it, in its `__dict__` or in its class.
+Their values decide on what an object may do: the folder of a workspace, and whether it is writable. Code that
+a model writes may hold the object. It finds no value to replace in it, in its `__dict__` or in its class.
 """
 
 import weakref

@@ -1,6 +1,6 @@
 """What a hostile text can bring a model to write ends in an error, and nothing changes.
 
-A few hundred attacks in the suite; NIGHTHAWK_ATTACKS says how many of them otherwise: `nox -s attacks`.
+A few hundred attacks in the suite; NIGHTHAWK_ATTACKS says how many of them otherwise: `make attacks`.
 """
 
 import os
@@ -81,7 +81,7 @@ def test_the_grammar_of_attacks_is_closed(watcher: Watcher) -> None:
         phases=(Phase.generate,),
         suppress_health_check=list(HealthCheck),
     )
-    @given(st.lists(attacks(watcher.canary, watcher.port), min_size=TOGETHER, max_size=TOGETHER))
+    @given(st.lists(attacks(watcher.canary, watcher.port), min_size=TOGETHER, max_size=TOGETHER, unique=True))
     def check(drawn: list[Attack]) -> None:
         check_all(watcher, drawn)
 

@@ -20,7 +20,7 @@ from .callables import called_function, is_same_callable, module_of, own_attribu
 from .declared_methods import borrowed_by, declared_by, smuggled_by
 from .equivalents import equivalents, unbound_builtin
 from .free_calls import (
-    HEAP_TYPE,
+    DATA_MODULES,
     assigned_by,
     called_by_name,
     calls_its_arguments,
@@ -264,14 +264,18 @@ class CallChecks:
             if name not in _CALL_NAMES:
                 self._keep(value)
 
-    def made(self, kind: object, /) -> object:
+    def making(self) -> Callable[[object], object]:
+        """Return the decorator of a class that the code makes."""
+        return self._made
+
+    def _made(self, kind: object, /) -> object:
         """Admit a class that the code has made, and return it.
 
-        Python's own functions make objects of a class that derives from a type written in C: methods such as
-        `dict.fromkeys`, and operators such as those of dates. So what makes its objects is admitted here.
+        Operators make objects of a class that derives from some types of the standard library: `date + delta`
+        does. No call is seen there, so what makes the objects is admitted here.
         """
         note_class(kind)
-        if isinstance(kind, type) and any(not each.__flags__ & HEAP_TYPE for each in kind.__mro__[:-1]):
+        if isinstance(kind, type) and any(each.__module__ in _WITH_OPERATORS for each in kind.__mro__[:-1]):
             for each in borrowed_by(cast("type[object]", kind)):
                 if not self._is_of_step(each):
                     self.hand_over(each)
@@ -397,6 +401,7 @@ class CallChecks:
 
 
 _HOOK = "__init_subclass__"
+_WITH_OPERATORS = DATA_MODULES - {"builtins"}
 
 
 def _is_exception_of_program(kind: object) -> bool:

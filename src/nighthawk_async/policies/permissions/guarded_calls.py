@@ -196,7 +196,8 @@ class _Guarding(ast.NodeTransformer):
         with self._waiting(False):
             self._visit_type_parameters(node)
             node.body = [*self._statements(node.body), _statement("keep_all", node.body[-1])]
-        node.decorator_list.append(_of_guard("made", node))
+        making = ast.Call(func=_of_guard("making", node), args=[], keywords=[])
+        node.decorator_list.append(ast.copy_location(making, node))
         return [_statement("importing", node), node]
 
     def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.AST:
@@ -495,9 +496,9 @@ def _with_copied_variables(
 ) -> tuple[Callable[..., object], tuple[object, ...], Mapping[str, object]]:
     """Return a call of `vars`, or one of `getattr` for `__dict__`, as one that gives a copy where it must."""
     is_reading = function is vars and len(args) == 1
-    if is_reading or (function is getattr and len(args) > 1 and args[1] == VARIABLES):
-        if is_fixed(args[0], ""):
-            return variables_of, args[:1], {}
+    is_reading = is_reading or (function is getattr and len(args) > 1 and args[1] == VARIABLES)
+    if is_reading and is_fixed(args[0], ""):
+        return variables_of, args[:1], {}
     return function, args, kwargs
 
 

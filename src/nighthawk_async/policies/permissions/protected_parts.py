@@ -1,4 +1,4 @@
-"""Parts of objects that decide on what code may do. Under permissions, code of a step neither reads nor changes them.
+"""Parts of objects that decide on what code may do: under permissions, code neither reads nor changes them.
 
 Not read: private attributes of what this library made; the names, the code and the frames of functions. Not
 changed: attributes of modules, of classes and functions that the code has not made, and of what this library
@@ -85,7 +85,7 @@ def is_protected(owner: object, name: str) -> bool:
 
 def is_fixed(owner: object, name: str) -> bool:
     """Whether code of a step must not change an attribute of an object."""
-    if isinstance(owner, types.ModuleType | _RUNNING):
+    if isinstance(owner, (types.ModuleType, *_RUNNING)):
         return True
     if isinstance(owner, type):
         return not _is_class_of_step(cast("type[object]", owner))
@@ -95,7 +95,7 @@ def is_fixed(owner: object, name: str) -> bool:
 
 
 def variables_of(owner: object) -> Any:
-    """Return `vars(owner)`: a copy where the variables must not be changed, without those that are private."""
+    """Return `vars(owner)`; where they must not be changed, a copy without those that are private."""
     variables = vars(owner)
     if not is_fixed(owner, ""):
         return variables
@@ -121,7 +121,7 @@ def is_of_library(owner: object) -> bool:
 
 
 def read_by(function: object, args: tuple[object, ...]) -> Iterator[tuple[object, str]]:
-    """Yield the objects and attributes that a call of Python's own reads by name, such as one of `getattr`."""
+    """Yield the objects and attributes that a call reads by name, such as one of `getattr`."""
     if isinstance(function, types.MethodWrapperType):
         args = (function.__self__, *args)
     name = getattr(function, "__name__", "") if isinstance(function, _DESCRIPTORS + _SLOTS) else ""
@@ -209,7 +209,7 @@ def _is_harmless(name: str) -> bool:
 
 
 def _is_part_of_library(owner: object, name: str) -> bool:
-    """Whether the library gives an object this attribute; of its own objects all, but those made to be set."""
+    """Whether the library gives an object this attribute; of its own objects all that are not made to be set."""
     kinds = type(owner).__mro__
     own = [kind for kind in kinds if _is_in_package(vars(kind).get("__module__"))]
     if not own:

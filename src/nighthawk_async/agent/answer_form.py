@@ -72,6 +72,7 @@ class AnswerForm(Struct, frozen=True, kw_only=True, eq=False):
         nullable: The write bindings whose type takes None.
         definitions: The schemas that `$ref` refers to.
         takes_expressions: Whether expressions may be given at all; they may not without tools.
+        takes_results: Whether values may be given by the names of results of tools.
         is_strict: Whether every part is required, so that an omitted one is null.
         optional_parts: If so, the parts of values that may be left out, by the names of the write bindings
             and `RETURN_VALUE`.
@@ -90,9 +91,15 @@ class AnswerForm(Struct, frozen=True, kw_only=True, eq=False):
     nullable: frozenset[str] = frozenset()
     definitions: Mapping[str, _Schema] = field(default_factory=lambda: _NOTHING)
     takes_expressions: bool = True
+    takes_results: bool = False
     is_strict: bool = False
     optional_parts: Mapping[str, OptionalParts] = field(default_factory=lambda: _NOTHING)
     is_concise: bool = False
+
+    @property
+    def takes_data_alone(self) -> bool:
+        """Whether every value is given as data, and none can be left out."""
+        return not self.takes_expressions and not self.takes_results
 
     @property
     def expressible(self) -> tuple[str, ...]:
@@ -116,6 +123,7 @@ class _Site(Struct, frozen=True, kw_only=True, eq=False):
     raises_objects: bool
     endpoint: Endpoint
     takes_expressions: bool
+    takes_results: bool
     is_concise: bool
 
 
@@ -132,6 +140,8 @@ def answer_form_of(
     *,
     returned: object,
     is_concise: bool = False,
+    evaluates: bool = True,
+    takes_results: bool = False,
 ) -> AnswerForm:
     """The ways to answer a block.
 
@@ -141,11 +151,13 @@ def answer_form_of(
         endpoint: The endpoint to which the form is sent.
         returned: The type of the return value; `object` if it is unknown.
         is_concise: See `AnswerForm`.
+        evaluates: Whether expressions are evaluated.
+        takes_results: See `AnswerForm`.
 
     Raises:
-        AnnotationError: The direct transport cannot ask for one of the types.
+        AnnotationError: One of the types has no JSON, and no value of it can be given in another way.
     """
-    takes_expressions = transport != "direct"
+    takes_expressions = evaluates and transport != "direct"
     names = tuple(context.raise_error_types)
     types = tuple([(name, context.binding_types.get(name, object)) for name in context.write_names])
     returned = returned if "return" in context.allowed_kinds else object
@@ -160,6 +172,8 @@ def answer_form_of(
         transport,
         endpoint,
         is_concise,
+        evaluates,
+        takes_results,
     )
     known = _forms.get(key)
     if known is not None:
@@ -173,6 +187,7 @@ def answer_form_of(
         raises_objects=raises_objects,
         endpoint=endpoint,
         takes_expressions=takes_expressions,
+        takes_results=takes_results,
         is_concise=is_concise,
     )
     form = _forms[key] = _form(site)
@@ -234,6 +249,7 @@ def _form(site: _Site) -> AnswerForm:
         ),
         definitions=definitions,
         takes_expressions=site.takes_expressions,
+        takes_results=site.takes_results,
         is_concise=site.is_concise,
     )
     if not site.endpoint.enforces_strict_schemas:
@@ -279,16 +295,18 @@ def _reason_against(annotation: object, endpoint: Endpoint) -> str | None:
 
 
 def _report_refused(site: _Site, subject: str, annotation: object, reason: str) -> None:
-    if not site.takes_expressions:
+    if not site.takes_expressions and not site.takes_results:
         raise AnnotationError(
             f"step {site.step_id}: {subject} has the type {type_name(annotation)}, so the direct outcome "
-            f"transport cannot ask for it: {reason}; use another type or outcome_transport='tool'"
+            f"transport, and a block with code='none', cannot ask for it: {reason}; use another type, or "
+            "outcome_transport='tool' and code='shown'"
         )
     _logger.info(
-        "step %s: %s of type %s has to be given by an expression: %s",
+        "step %s: %s of type %s has to be given by %s: %s",
         site.step_id,
         subject,
         type_name(annotation),
+        "an expression" if site.takes_expressions else "the name of a result",
         reason,
     )
 
@@ -307,7 +325,7 @@ def _enforced_form(
         definitions: The schemas that they refer to, with defaults.
         optional_parts: See `AnswerForm`.
     """
-    if form.nullable and form.takes_expressions:
+    if form.nullable and not form.takes_data_alone:
         return None  # for these variables null is None, so it cannot also leave them as they are
     if any(has_two_nulls(each, definitions) for each in (*given.values(), *definitions.values())):
         return None
@@ -341,6 +359,7 @@ def flat_schema(form: AnswerForm) -> dict[str, Any]:
         properties["bindings"] = _bindings_schema(form)
     if form.expressible:
         properties["expressions"] = object_schema(dict.fromkeys(form.expressible, _TEXT), ())
+    properties |= _results(form)
     for kind in form.allowed_kinds:
         for fields in _alternatives(kind, form):
             properties |= fields
@@ -362,7 +381,7 @@ def tool_schema(form: AnswerForm) -> dict[str, Any]:
     if form.is_strict:
         return schema
     opened = opened_schema(schema)
-    inner = {name: schema["properties"].get(name) for name in ("bindings", "expressions")}
+    inner = {name: schema["properties"].get(name) for name in ("bindings", "expressions", "results")}
     opened["properties"] = schema["properties"] | {
         name: opened_schema(each) for name, each in inner.items() if each is not None
     }
@@ -402,18 +421,39 @@ def _variant(kind: OutcomeKind, fields: Mapping[str, _Schema], form: AnswerForm)
         name: or_null(schema) if name == "raise_error_type" else schema for name, schema in fields.items()
     }
     properties: dict[str, Any] = {"kind": {"type": "string", "enum": [kind]}}
-    if not form.bindings or (kind == "raise" and not form.takes_expressions):
-        return object_schema(properties | fields)
+    results = _results(form)
+    if not form.bindings or (kind == "raise" and form.takes_data_alone):
+        return _with_optional(properties | fields, results, form)
     bindings = _bindings_schema(form)
-    if form.is_strict and form.takes_expressions:
+    if form.is_strict and not form.takes_data_alone:
         bindings = or_null(bindings)
-    properties |= {"bindings": bindings, **fields}
-    is_optional = form.takes_expressions and not form.is_strict
-    return object_schema(properties, tuple(n for n in properties if n != "bindings" or not is_optional))
+    if form.takes_data_alone or form.is_strict:
+        return _with_optional({**properties, "bindings": bindings, **fields}, results, form)
+    required = ("kind", *fields)
+    return object_schema({**properties, "bindings": bindings, **results, **fields}, required)
+
+
+def _with_optional(
+    properties: Mapping[str, Any], optional: Mapping[str, Any], form: AnswerForm
+) -> dict[str, Any]:
+    """An object with parts that may be left out, or be null where each part is required."""
+    if form.is_strict or not optional:
+        return object_schema({**properties, **{name: or_null(each) for name, each in optional.items()}})
+    return object_schema({**properties, **optional}, tuple(properties))
+
+
+def _results(form: AnswerForm) -> dict[str, Any]:
+    """The field for write bindings that are given by the names of results."""
+    names = (*form.bindings, *form.expressions) if form.takes_results else ()
+    text = or_null(_TEXT) if form.is_strict else _TEXT
+    if not names:
+        return {}
+    fields = dict.fromkeys(names, text)
+    return {"results": object_schema(fields, None if form.is_strict else ())}
 
 
 def _bindings_schema(form: AnswerForm) -> dict[str, Any]:
-    if not form.takes_expressions:
+    if form.takes_data_alone:
         return object_schema(form.bindings)
     if not form.is_strict:
         return object_schema(form.bindings, ())
@@ -428,6 +468,8 @@ def _alternatives(kind: OutcomeKind, form: AnswerForm) -> list[dict[str, Any]]:
             ways.append({"return_value": form.return_value})
         if form.takes_expressions:
             ways.append({"return_expression": _TEXT})
+        if form.takes_results:
+            ways.append({"return_result": _TEXT})
     elif kind == "raise":
         names = list(form.raise_error_types)
         typed = {"raise_error_type": {"type": "string", "enum": names}} if names else {}

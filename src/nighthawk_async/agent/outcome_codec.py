@@ -146,6 +146,10 @@ def _with_read_bindings(answer: Answer, form: AnswerForm) -> Answer:
 def _answer(data: Mapping[str, Any], form: AnswerForm, readings: Sequence[Reading]) -> Answer:
     if set(data) == {"result"} and isinstance(data["result"], dict):
         data = cast("dict[str, Any]", data["result"])
+    results: Mapping[str, BindingExpression] = {}
+    returned: str | None = None
+    if form.takes_results:
+        results, returned, data = _results(data, form)
     kind = data.get("kind")
     if not _is_kind(kind) or kind not in form.allowed_kinds:
         misplaced = "; the field 'kind' stands beside 'bindings', not below 'outcome'"
@@ -165,16 +169,43 @@ def _answer(data: Mapping[str, Any], form: AnswerForm, readings: Sequence[Readin
             + "; the values of variables belong into its field 'bindings'" * is_value
         ).caused_by("outcome_fields")
     bindings = _bindings(data.get("bindings"), form)
-    expressions = _expressions(data.get("expressions"), form)
+    expressions = {**_expressions(data.get("expressions"), form), **results}
     if both := bindings.keys() & expressions.keys():
         raise ExecutionError(
-            f"{', '.join(sorted(both))}: give a value in bindings or an expression in expressions, not both"
+            f"{', '.join(sorted(both))}: give a value in bindings or "
+            f"{'a name in results' if results else 'an expression in expressions'}, not both"
         ).caused_by("outcome_fields")
     return Answer(
-        outcome=_outcome(kind, data, form),
+        outcome=_outcome(kind, data, form)
+        if returned is None
+        else ReturnStepOutcome(return_expression=returned),
         bindings={**bindings, **expressions},
         readings=tuple(dict.fromkeys(readings)),
     )
+
+
+def _results(
+    data: Mapping[str, Any], form: AnswerForm
+) -> tuple[Mapping[str, BindingExpression], str | None, Mapping[str, Any]]:
+    """The write bindings and the return value that are given by names of results, and the other fields."""
+    given, returned = data.get("results"), _text(data, "return_result")
+    left = {name: value for name, value in data.items() if name not in ("results", "return_result")}
+    if returned is not None and (data.get("kind") != "return" or data.get("return_value") is not None):
+        raise ExecutionError(
+            "return_result belongs to an outcome of kind 'return', which has no return_value then"
+        ).caused_by("outcome_fields")
+    if given is None:
+        return {}, returned, left
+    names = (*form.bindings, *form.expressions)
+    results = cast("dict[str, object]", given) if isinstance(given, dict) else {"": given}
+    for name, result in results.items():
+        if name not in names or not isinstance(result, str | None):
+            raise ExecutionError(
+                "the field 'results' is an object: names of results of tools, by the names of variables; "
+                f"the block has: {', '.join(names) or 'none'}"
+            ).caused_by("binding_name")
+    found = {name: BindingExpression(each) for name, each in results.items() if isinstance(each, str)}
+    return found, returned, left
 
 
 def _expressions(given: object, form: AnswerForm) -> dict[str, BindingExpression]:
@@ -212,7 +243,8 @@ def _bindings(given: object, form: AnswerForm) -> dict[str, object]:
     for name in values:
         if name in form.expressions:
             raise ExecutionError(
-                f"bindings.{name}: this variable cannot be given as data; set it with an expression"
+                f"bindings.{name}: this variable cannot be given as data; "
+                + ("set it with an expression" if form.takes_expressions else "name a result in results")
             ).caused_by("binding_name")
         if name not in form.bindings:
             raise ExecutionError(
@@ -222,7 +254,7 @@ def _bindings(given: object, form: AnswerForm) -> dict[str, object]:
     return {
         name: form.without_nulls(name, value)
         for name, value in values.items()
-        if value is not None or name in form.nullable or not form.takes_expressions
+        if value is not None or name in form.nullable or form.takes_data_alone
     }
 
 
@@ -257,6 +289,7 @@ def _return_outcome(data: Mapping[str, Any], form: AnswerForm) -> ReturnStepOutc
         fields = [
             *(("return_expression",) if form.takes_expressions else ()),
             *(("return_value",) if form.return_value is not None else ()),
+            *(("return_result",) if form.takes_results else ()),
         ]
         raise ExecutionError(
             f"an outcome of kind 'return' needs the field {' or '.join(map(repr, fields))}"

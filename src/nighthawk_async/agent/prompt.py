@@ -13,7 +13,7 @@ from ..configuration import StepContextLimits, StepExecutorConfiguration
 from ..errors import ConfigurationError, ExecutionError
 from ..kernel.context import StepContext
 from ..kernel.declared_types import resolve_annotation
-from ..kernel.tools import FIND_TOOL_NAME, PROVIDED_TOOL_NAMES, SKILL_TOOL_NAME
+from ..kernel.tools import FIND_TOOL_NAME, PROGRESS_TOOL_NAME, PROVIDED_TOOL_NAMES, SKILL_TOOL_NAME
 from ..prompt.plain_text import class_of
 from ..prompt.scalars import PLAIN_TYPES, find_scalar_text
 from ..prompt.sections import (
@@ -100,6 +100,10 @@ _LAST = "in the same response, unless you must see a result first"
 
 _HIDDEN_NOTE = f"{HIDDEN} is a secret value, which code can use by its name."
 
+_HIDDEN_DATA_NOTE = f"{HIDDEN} is a secret value."
+
+_RESULTS = "Results of tools have names: a name in results or return_result stands for the result itself."
+
 _TOKENS_OF_LINE = 80
 """The usual upper bound of a prompt line's length, its value not included."""
 
@@ -175,6 +179,8 @@ def concise_instructions(form: AnswerForm, *, plain: frozenset[str] = frozenset(
     if form.expressible:
         data = "Bindings are JSON, expressions Python" if form.bindings else "Expressions are Python"
         parts.append(f"{data}; those left out stay as they are.")
+    if form.takes_results:
+        parts.append(_RESULTS)
     if untyped := [name for name in form.bindings if name in plain]:
         parts.append(f"JSON stays JSON in {', '.join(untyped)}.")
     return " ".join(parts)
@@ -217,7 +223,8 @@ def answer_instructions(
     first = _FIRST[transport] if has_tools or transport != "tool" else _ALONE
     kinds = [f"- {kind}: {_effect_of(kind, form, return_type)}" for kind in form.allowed_kinds]
     variables = _variables(form, dict(binding_types), plain, provided_tools)
-    return "\n".join([first, *kinds, *variables])
+    results = [_RESULTS] if form.takes_results else []
+    return "\n".join([first, *kinds, *variables, *results])
 
 
 def _effect_of(kind: OutcomeKind, form: AnswerForm, return_type: str) -> str:
@@ -235,6 +242,8 @@ def _returned(form: AnswerForm, return_type: str) -> str:
     by_expression = "the Python expression return_expression"
     if not typed and form.return_value is not None and form.takes_expressions:
         return f"return_value, which stays JSON, or {by_expression}"
+    if form.return_value is None and not form.takes_expressions:
+        return f"return_result{typed}"
     if form.return_value is None:
         return f"{by_expression}{typed}"
     return f"return_value{typed} or {by_expression}" if form.takes_expressions else f"return_value{typed}"
@@ -263,7 +272,8 @@ def _variables(
         note = f" (stays JSON{objects})"
         yield from (_typed(name, types) + note * (name in plain) for name in form.bindings)
     if form.expressions:
-        yield f"Set these by expressions, with {tools}:" if tools else "These stay as they are:"
+        by = f"by expressions, with {tools}" if tools else "in results" if form.takes_results else ""
+        yield f"Set these {by}:" if by else "These stay as they are:"
         yield from (_typed(name, types) for name in form.expressions)
 
 
@@ -285,6 +295,9 @@ class StepPrompt:
         system_fragments: Texts the run's scopes append to the system prompt.
         user_fragments: Texts the run's scopes append to the user prompt.
         offered: What policies offer to the model, for the system prompt; empty for none.
+        evaluates: Whether anything that the model writes is evaluated.
+        takes_results: Whether values may be given by the names of results of tools.
+        code_note: What the level of code says to the model; empty for nothing.
     """
 
     configuration: StepExecutorConfiguration
@@ -295,6 +308,9 @@ class StepPrompt:
     system_fragments: Sequence[str] = ()
     user_fragments: Sequence[str] = ()
     offered: str = ""
+    evaluates: bool = True
+    takes_results: bool = False
+    code_note: str = ""
 
     @cached_property
     def names(self) -> TypeNames:
@@ -332,12 +348,20 @@ class StepPrompt:
                 endpoint, enforces_strict_schemas=False
             )  # it wants a null for all else
         return answer_form_of(
-            self.context, transport, endpoint, returned=self.returned, is_concise=is_concise
+            self.context,
+            transport,
+            endpoint,
+            returned=self.returned,
+            is_concise=is_concise,
+            evaluates=self.evaluates,
+            takes_results=self.takes_results and transport != "direct",
         )
 
     def offered_tools(self, transport: OutcomeTransport) -> tuple[str, ...]:
         """The names of the provided tools on offer, but for `nh_outcome`."""
         chosen = self.configuration.provided_tools
+        if not self.evaluates:
+            return tuple(each for each in chosen if each == PROGRESS_TOOL_NAME) if chosen != "auto" else ()
         if chosen != "auto":
             return chosen
         if self.configuration.profile == "specification":
@@ -357,13 +381,17 @@ class StepPrompt:
 
     def tool_instructions(self, *, has_tools: bool) -> str:
         """The instructions on the tools and on visible names; see `tool_instructions`."""
-        return tool_instructions(
-            self.tool_result_max_tokens, self.context.visible_builtins, has_tools=has_tools
-        )
+        visible = self.context.visible_builtins if self.evaluates else None
+        text = tool_instructions(self.tool_result_max_tokens, visible, has_tools=has_tools)
+        return "\n".join(filter(None, (text, self.code_note)))
 
     def cell_instructions(self, offered: Collection[str]) -> str:
         """The sentence on `nh_exec`, and that on visible names."""
-        parts = (_CELL if "nh_exec" in offered else "", _visibility(self.context.visible_builtins))
+        parts = (
+            _CELL if "nh_exec" in offered else "",
+            _visibility(self.context.visible_builtins) if self.evaluates else "",
+            self.code_note,
+        )
         return "\n".join(filter(None, parts))
 
     def concise_instructions(self, form: AnswerForm, *, has_tools: bool) -> str:
@@ -421,7 +449,7 @@ class StepPrompt:
         if is_concise and content and isinstance(content[-1], str):
             content = (*content[:-1], content[-1].rstrip("\n"))
         if is_concise and any(each.hides_values for each in self._sections):
-            content = with_suffix(content, [_HIDDEN_NOTE])
+            content = with_suffix(content, [_HIDDEN_NOTE if self.evaluates else _HIDDEN_DATA_NOTE])
         return self.with_user_fragments(content)
 
     @property

@@ -122,6 +122,7 @@ class Toolbox:
         finder: Finds deferred tools; None for none.
         offered: The tools that policies offer.
         is_strict: Whether calls with faults are refused; see `readings`.
+        named: The functions that the block names, as tools: the results are kept under names.
         agent: The span of the agent; None without tracing.
     """
 
@@ -143,6 +144,7 @@ class Toolbox:
         finder: ToolFinder | None = None,
         offered: Iterable[ProvidedTool] = (),
         is_strict: bool = False,
+        named: Mapping[str, Tool] | None = None,
         agent: Span | None = None,
     ) -> None:
         self._actor = actor
@@ -154,7 +156,8 @@ class Toolbox:
         if finder is not None:
             self._provided[FIND_TOOL_NAME] = find_tool(finder)
         self._provided |= {tool.definition.name: tool for tool in offered}
-        self._functions = functions
+        self._functions = {**named, **functions} if named else functions
+        self._named = named
         self._deferred = deferred
         self._room = room
         self._shows_secrets = shows_secrets
@@ -355,7 +358,19 @@ class Toolbox:
                 raise host_error from host_error.__cause__
             return self._result(call, self._outcome_of_failure(pending.command, error))
         shown = describe_reply(pending.command, value, self._actor.context, hides=self._hides)
+        if self._named and call.name in self._named:
+            shown = {"result": self._keep(call.name, value), "value": shown}
         return self._result(call, ToolOutcome(payload=shown))
+
+    def _keep(self, tool: str, value: object) -> str:
+        """Keep a result for the outcome, and return its name."""
+        context = self._actor.context
+        number = 1
+        while (name := f"{tool}_{number}") in context.step_locals or name in context.write_names:
+            number += 1
+        context.step_locals[name] = value
+        context.helper_names.add(name)
+        return name
 
     def _outcome_of_failure(self, command: Command, error: NighthawkError) -> ToolOutcome:
         outcome = self._refusals.of_call(error)

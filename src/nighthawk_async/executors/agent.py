@@ -3,7 +3,7 @@
 from collections import ChainMap
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 import anyio.to_thread
 
@@ -36,11 +36,12 @@ from ..types.usage import Usage
 from .model_agent import ModelAgent
 
 if TYPE_CHECKING:
-    from ..agent import observed_calls, tool_search
+    from ..agent import named_tools, observed_calls, tool_search
     from . import direct, managed_agent
 else:
     direct = LazyModule(f"{__package__}.direct")  # most models take tools
     managed_agent = LazyModule(f"{__package__}.managed_agent")  # models of the program's own need no HTTP
+    named_tools = LazyModule("nighthawk_async.agent.named_tools")  # most steps evaluate code
     observed_calls = LazyModule("nighthawk_async.agent.observed_calls")  # few agents have tools of their own
     tool_search = LazyModule("nighthawk_async.agent.tool_search")  # few steps have deferred tools
 
@@ -276,6 +277,7 @@ class AgentStepExecutor:
             system_fragments=environment.system_prompt_suffix_fragments,
             user_fragments=environment.user_prompt_suffix_fragments,
             offered=await self._listed(environment, offering) if offering else "",
+            **_of_level(step, transport),
         )
         await self._load_tokenizer(prompt)
         if transport == "direct":
@@ -330,7 +332,7 @@ class AgentStepExecutor:
         conversation = Conversation.of_step(configuration, model, self.token_encoding, context.write_names)
         offered = prompt.offered_tools(transport)
         room = ResultRoom(policy, conversation)
-        toolbox = self._toolbox(environment, step, room, refusals, span, provided=offered)
+        toolbox = self._toolbox(environment, step, room, refusals, span, prompt, provided=offered)
         model_name = "" if model is None else model.name
         endpoint = endpoint_of(model, configuration.model_settings, "tool")
         tools = toolbox.definitions(are_strict=endpoint.enforces_strict_schemas)
@@ -379,6 +381,7 @@ class AgentStepExecutor:
         room: ResultRoom,
         refusals: Refusals,
         span: Span | None,
+        prompt: StepPrompt,
         *,
         provided: Sequence[str],
     ) -> Toolbox:
@@ -399,8 +402,9 @@ class AgentStepExecutor:
             environment=environment,
             provided=provided,
             functions=functions,
-            withheld=("nh_exec",) if configuration.provided_tools == "auto" else (),
-            carried_out=("nh_eval", "nh_assign") if configuration.provided_tools else (),
+            withheld=("nh_exec",) if configuration.provided_tools == "auto" and prompt.evaluates else (),
+            carried_out=("nh_eval", "nh_assign") if configuration.provided_tools and prompt.evaluates else (),
+            named=named_tools.tools_of(step.context, functions) if prompt.takes_results else None,
             is_strict=configuration.resolved_answers == "strict",
             deferred=offered.deferred if finder is None else {},
             finder=finder,
@@ -412,6 +416,24 @@ class AgentStepExecutor:
             refusals=refusals,
             agent=span,
         )
+
+
+class _OfLevel(TypedDict, total=False):
+    """What the level of code of a step says about its prompt."""
+
+    evaluates: bool
+    takes_results: bool
+    code_note: str
+
+
+def _of_level(step: Step, transport: OutcomeTransport) -> _OfLevel:
+    coding = step.actor.coding
+    if coding is None:
+        return {}
+    if coding.evaluates:
+        return {"code_note": coding.note(step.context)}
+    takes_results = transport != "direct" and named_tools.has_functions(step.context)
+    return {"evaluates": False, "takes_results": takes_results, "code_note": coding.note(step.context)}
 
 
 def _system_prompt(

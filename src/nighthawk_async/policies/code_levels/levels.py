@@ -50,16 +50,25 @@ class _NoCode:
     evaluates = False
 
     def step_code(self, actor: StepActor) -> StepCode:
-        return _REFUSING
+        return _Results(actor.context)
 
     def note(self, context: StepContext) -> str:
         return ""
 
 
-class _Refusing:
-    """Refuses all code."""
+class _Results:
+    """Refuses all code but the names of results, which stand for what tools have returned.
+
+    Args:
+        context: The state of the step.
+    """
+
+    def __init__(self, context: StepContext) -> None:
+        self._context = context
 
     def check(self, text: str, mode: Literal["eval", "exec"]) -> None:
+        if text in self._context.helper_names and text in self._context.step_locals:
+            return
         raise ToolBoundaryError(
             kind="invalid_input",
             message="no code is evaluated in this block: answers are data",
@@ -72,8 +81,7 @@ class _Refusing:
             self.check(str(target), "eval")
 
     def run(self, state: StepState, code: types.CodeType, text: str, mode: Literal["eval", "exec"]) -> object:
-        self.check(text, mode)
-        return None
+        return self._context.step_locals[text]
 
 
 class _Shown:
@@ -88,5 +96,4 @@ class _Shown:
         return ""
 
 
-_REFUSING = _Refusing()
 _NAMED: dict[CodeLevelName, Coding | None] = {"none": _NoCode(), "shown": _Shown(), "python": None}

@@ -218,8 +218,8 @@ ROUTES = [
     "not {e} or {e}",
     "global y\ny = {e}",
     "import contextlib\nwith contextlib.ExitStack() as s: s.callback(lambda: {e})",
-    "import dataclasses\n@dataclasses.dataclass\nclass C:\n  x: int = dataclasses.field(default_factory=lambda: {e})\n"
-    "C()",
+    "import dataclasses\n@dataclasses.dataclass\nclass C:\n"
+    "  x: int = dataclasses.field(default_factory=lambda: {e})\nC()",
     "import enum\nclass C(enum.Enum):\n  A = {e}",
     "import typing\nclass C(typing.NamedTuple):\n  a: int = {e}",
 ]
@@ -271,7 +271,8 @@ ASSIGNMENTS = [
     "import builtins\nbuiltins.len = shown",
     "__builtins__['len'] = shown",
     "import nighthawk_async as nh\nnh.run = shown",
-    "import nighthawk_async.policies.permissions.free_calls as f\nf._FREE_FUNCTIONS = f._FREE_FUNCTIONS | {{'open'}}",
+    "import nighthawk_async.policies.permissions.free_calls as f\n"
+    "f._FREE_FUNCTIONS = f._FREE_FUNCTIONS | {{'open'}}",
     "from nighthawk_async.policies.permissions import free_calls as f\nf._DATA_MODULES |= {{'posix'}}",
     "import nighthawk_async.sealed_attributes as s\ns.Sealed.__set__ = shown",
     "import os\nos.environ['ATTACKED'] = '1'",
@@ -288,7 +289,7 @@ ASSIGNMENTS = [
     "class C(dict):\n  __init__ = hidden_effect\nC.fromkeys('x')",
     "class C:\n  __class_getitem__ = shown\n  __set_name__ = shown",
     "class C:\n  __del__ = lambda self: 1",
-    "try: ws.read('/none')\nexcept Exception as e: e.__traceback__.tb_next.tb_frame.f_locals['self'].writable",
+    "try: ws.read('/none')\nexcept Exception as e: e.__traceback__.tb_next.tb_frame.f_locals['self']",
     "try: ws.read('none')\nexcept Exception as e:\n  t = e.__traceback__\n  t.tb_frame.f_globals['x'] = 1",
     "def g():\n  yield\ng().gi_frame.f_back.f_globals",
     "async def g(): pass\ng().cr_frame.f_globals",

@@ -17,7 +17,7 @@ from tests.attacks.grammar import Attack
 DONE: list[str] = []
 
 
-def hidden_effect(*args: object, **options: object) -> str:
+def hidden_effect(to: str = "x") -> str:
     """Not named in the block."""
     DONE.append("hidden_effect")
     return "done"
@@ -92,7 +92,8 @@ async def tried(attacks: Sequence[Attack], folder: Path, **options: Any) -> list
         )
         return model_response(call)
 
-    configuration = nh.StepExecutorConfiguration(max_turns=len(attacks) + 10)
+    many = len(attacks) + 10
+    configuration = nh.StepExecutorConfiguration(max_turns=many, max_corrective_turns=many)
     executor = nh.AgentStepExecutor.from_model(model=ScriptedModel(next_turn), configuration=configuration)
     async with nh.run(executor, **options):
         await serve(Workspace(folder), Web())

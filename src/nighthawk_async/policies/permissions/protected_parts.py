@@ -209,7 +209,7 @@ def _is_harmless(name: str) -> bool:
 
 
 def _is_part_of_library(owner: object, name: str) -> bool:
-    """Whether the library gives an object this attribute; of its own objects all that are not made to be set."""
+    """Whether the library gives an object this attribute; of its own, all but those made to be set."""
     kinds = type(owner).__mro__
     own = [kind for kind in kinds if _is_in_package(vars(kind).get("__module__"))]
     if not own:

@@ -64,8 +64,8 @@ _MEMBERS: Mapping[str, str] = {
     "datetime": _ALL,
     "decimal": (
         "Clamped Context Decimal DecimalException DivisionByZero FloatOperation Inexact InvalidOperation "
-        "MAX_EMAX MAX_PREC Overflow ROUND_05UP ROUND_CEILING ROUND_DOWN ROUND_FLOOR ROUND_HALF_DOWN ROUND_HALF_EVEN ROUND_HALF_UP ROUND_UP "
-        "Rounded Subnormal Underflow localcontext"
+        "MAX_EMAX MAX_PREC Overflow ROUND_05UP ROUND_CEILING ROUND_DOWN ROUND_FLOOR ROUND_HALF_DOWN "
+        "ROUND_HALF_EVEN ROUND_HALF_UP ROUND_UP Rounded Subnormal Underflow localcontext"
     ),
     "difflib": _ALL,
     "email.utils": "formataddr format_datetime parseaddr parsedate_to_datetime",

@@ -43,7 +43,6 @@ from .protected_parts import (
 
 Node = TypeVar("Node", bound=ast.AST)
 
-_BUILTINS = "__builtins__"
 _PLACEHOLDER = f"guard of the step {secrets.token_hex(16)}"
 """The constant that the guard replaces: a text that no source text can guess."""
 
@@ -142,10 +141,6 @@ class _Guarding(ast.NodeTransformer):
         if not isinstance(node.ctx, ast.Load):
             node.value = _pass("items_of", node.value)
         return node
-
-    def visit_Name(self, node: ast.Name) -> ast.AST:
-        is_read = node.id == _BUILTINS and isinstance(node.ctx, ast.Load)
-        return _pass("copied", node) if is_read else node
 
     def visit_Match(self, node: ast.Match) -> ast.AST:
         kinds = [kind for case in node.cases for kind in _positional_classes(case.pattern)]
@@ -438,10 +433,6 @@ class CallGuard(CallChecks):
         """Return the `__dict__` of an object, or a copy where code must not change it."""
         self.read(owner, VARIABLES)
         return variables_of(owner) if is_fixed(owner, "") else cast("Any", owner).__dict__
-
-    def copied(self, names: object, /) -> object:
-        """Return a copy of the builtins, which code must not change."""
-        return dict(cast("Mapping[str, object]", names)) if isinstance(names, dict) else names
 
     def items_of(self, owner: object, /) -> object:
         """Return an object whose item is about to be assigned or removed."""

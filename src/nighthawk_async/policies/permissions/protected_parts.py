@@ -241,8 +241,10 @@ def note_class(kind: object) -> None:
 
 
 def _is_class_of_step(kind: type) -> bool:
-    return kind in _MADE or any(
-        is_step_function(each) for each in tuple(vars(kind).values()) if isinstance(each, types.FunctionType)
+    return any(
+        each in _MADE
+        or any(isinstance(one, types.FunctionType) and is_step_function(one) for one in vars(each).values())
+        for each in kind.__mro__[:-1]
     )
 
 

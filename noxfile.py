@@ -214,6 +214,13 @@ def kills(session: nox.Session) -> None:
 
 
 @nox.session
+def attacks(session: nox.Session) -> None:
+    """Try 20,000 attacks of a grammar on the levels of code; arguments after `--` go to pytest."""
+    prepare(session, "test", extras="all")
+    session.run("pytest", "tests/attacks", *session.posargs, env={"NIGHTHAWK_ATTACKS": "20000"})
+
+
+@nox.session
 def ray(session: nox.Session) -> None:
     """Run the tests of workers on Ray, which is too large for the environments of the others.
 

@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 from .errors import ConfigurationError, NighthawkError
 from .pickling import set_public_module
+from .sealed_attributes import Sealed, SealedState
 
 _MOST_LINKS = 40
 _MOST_DEPTH = 100
@@ -73,7 +74,7 @@ class _Place(NamedTuple):
     """The opened folders of its path, from the root on."""
 
 
-class ConfinedFiles:
+class ConfinedFiles(SealedState):
     """The files below a folder.
 
     Args:
@@ -85,7 +86,8 @@ class ConfinedFiles:
         ConfigurationError: It is no folder, or the system cannot confine paths.
     """
 
-    _find_refusal: Callable[[str], str | None] | None = None
+    root = Sealed[Path]()
+    _find_refusal = Sealed[Callable[[str], str | None] | None](default=None)
 
     def __init__(
         self, root: str | os.PathLike[str], find_refusal: Callable[[str], str | None] | None = None

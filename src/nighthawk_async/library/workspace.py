@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from ..confined_files import ConfinedFiles, FoundFile
 from ..prompt.plain_text import ShownAsText
+from ..sealed_attributes import Sealed, SealedState
 from ..types.messages import BinaryContent, guess_media_type
 from .changes import ChangeLog, Changes, unified
 from .errors import EditError, LibraryError, PatchError, WorkspaceError
@@ -46,7 +47,6 @@ _MOST_MATCHES = 200
 _SEARCH_SECONDS = 10.0
 _MOST_LINE_CHARACTERS = 300
 _SKIPPED = frozenset({".git", ".git.untrusted", ".hg", ".svn"})
-_FIXED = frozenset({"_changes", "_files", "_shell", "sandbox", "sensitive", "writable"})
 
 
 class SearchMatch(ShownAsText, Struct, frozen=True):
@@ -109,7 +109,7 @@ class SearchResult(ShownAsText, Struct, frozen=True):
         return "\n".join([*lines, *(() if self.is_complete else ("… there are more",))])
 
 
-class Workspace:
+class Workspace(SealedState):
     """The files of a folder, and a shell in it.
 
         workspace = library.Workspace("/repo", writable=True)
@@ -137,7 +137,12 @@ class Workspace:
             is another word, or something of `readable` does not exist.
     """
 
-    sensitive: bool = False
+    _changes = Sealed[ChangeLog]()
+    _files = Sealed[ConfinedFiles]()
+    _shell = Sealed[Shell]()
+    sandbox = Sealed[Sandbox]()
+    sensitive = Sealed[bool](default=False)
+    writable = Sealed[bool]()
 
     def __init__(
         self,
@@ -163,13 +168,8 @@ class Workspace:
         )
         self._changes = ChangeLog()
         self.writable = writable
-        self.sandbox: Sandbox = sandbox
+        self.sandbox = sandbox
         self.sensitive = sensitive
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if name in _FIXED and name in self.__dict__:  # code that a model writes may try it
-            raise AttributeError(f"{name} of a workspace cannot be changed; make another Workspace")
-        super().__setattr__(name, value)
 
     def __repr__(self) -> str:
         root = str(self._files.root)

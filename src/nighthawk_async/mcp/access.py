@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 from ..natural.program import is_usable_name
 from .errors import McpError
 from .json_data import NoJsonError, checked_data
-from .methods import ConnectedServer
+from .methods import ConnectedServer, session_of
 from .server import Server
 from .sessions import find_run_keeper, open_session, session_in_run
 from .values import LinkedResource, PromptDescription, PromptText, ResourceContent, ResourceTemplate
@@ -214,7 +214,7 @@ async def _pages(
 
 async def _session_of(server: ConnectedServer | Server) -> "Session":
     if isinstance(server, ConnectedServer):
-        return getattr(type(server), "_session")  # noqa: B009
+        return session_of(server)
     if not isinstance(cast("object", server), Server):
         raise McpError(
             f"{server!r} is no server: give the object of `servers=`, or of nighthawk_async.mcp.connect"

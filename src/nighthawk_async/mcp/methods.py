@@ -7,6 +7,7 @@ them from there.
 import keyword
 import textwrap
 import unicodedata
+import weakref
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
@@ -23,6 +24,10 @@ DigestOf: TypeAlias = Callable[[str], object]
 
 _NO_IDENTIFIERS = ("self", "_invoke", "_tool", "_given", "__debug__")
 _PLAIN = (bool, int, float, str, type(None))
+_SESSIONS: weakref.WeakKeyDictionary[type, object] = weakref.WeakKeyDictionary()
+"""The session of each class: code that holds an object of the class does not find it there."""
+_FACTS: weakref.WeakKeyDictionary[Callable[..., object], ToolFacts] = weakref.WeakKeyDictionary()
+"""The tool of each method."""
 
 
 class ConnectedServer:
@@ -125,7 +130,14 @@ def make_class(name: str, *, text: str, shown: str, session: object) -> type[Con
     """
     title = "".join(part[:1].upper() + part[1:] for part in name.split("_"))
     attributes = {"__slots__": (), "__doc__": text, "__module__": __package__}
-    return type(title or name, (ConnectedServer,), {**attributes, "_shown": shown, "_session": session})
+    server_class = type(title or name, (ConnectedServer,), {**attributes, "_shown": shown})
+    _SESSIONS[server_class] = session
+    return server_class
+
+
+def session_of(server: ConnectedServer) -> Any:
+    """Return the session of a server in a run."""
+    return _SESSIONS[type(server)]
 
 
 def set_methods(server_class: type, tools: Sequence[ToolFacts], invoke: Invoke, digest_of: DigestOf) -> None:
@@ -136,7 +148,7 @@ def set_methods(server_class: type, tools: Sequence[ToolFacts], invoke: Invoke, 
             delattr(server_class, name)
     for tool in tools:
         present = vars(server_class).get(tool.python_name)
-        if present is None or present.tool_facts.digest != tool.digest:
+        if present is None or _FACTS[present].digest != tool.digest:
             method = _method(server_class, tool, invoke)
             method.definition_digest = partial(digest_of, tool.name)
             setattr(server_class, tool.python_name, method)
@@ -154,17 +166,19 @@ def _method(server_class: type, tool: ToolFacts, invoke: Invoke) -> Any:
     shown = "".join(f", {each.name}" for each in parameters)
     packed = ", ".join(f"{each.name!r}: {each.name}" for each in parameters)
     lines = (
-        f"async def {tool.python_name}(self{shown}):",
-        f"    return await _invoke(_tool, _given({{{packed}}}))",
+        "def _make(_invoke, _tool, _given):",
+        f"    async def {tool.python_name}(self{shown}):",
+        f"        return await _invoke(_tool, _given({{{packed}}}))",
+        f"    return {tool.python_name}",
     )
-    names: dict[str, Any] = {"_invoke": invoke, "_tool": tool, "_given": given, "__name__": __package__}
+    names: dict[str, Any] = {"__name__": __package__}
     exec(compile("\n".join(lines), f"<tool {tool.python_name}>", "exec"), names)
-    function = names[tool.python_name]
+    function = names.pop("_make")(invoke, tool, given)  # what decides which tool is called is no global
     function.__defaults__ = tuple(each.default for each in parameters if not each.is_required)
     function.__annotations__ = _annotations(tool, parameters)
     function.__qualname__ = f"{server_class.__qualname__}.{tool.python_name}"
     function.__doc__ = _docstring(tool, parameters)
-    function.tool_facts = tool
+    _FACTS[function] = tool
     return function
 
 

@@ -9,7 +9,10 @@ import functools
 import string
 import types
 from collections.abc import Callable, Mapping
+from enum import Enum
 from typing import Any, cast
+
+from msgspec import Struct
 
 from ...errors import ToolBoundaryError
 
@@ -27,6 +30,8 @@ _FUNCTIONS = (
     functools.partial,
 )
 _FORMATTER = string.Formatter()
+_DATA = (Struct, tuple, list, dict, str, bytes, int, Enum)
+"""Bases of the library's classes of plain data."""
 
 _ASSIGN = "Keep the value under a name of your own, or call a method."
 _SHOWN = "Use the public members of the names shown under LOCALS, GLOBALS and TYPES."
@@ -59,7 +64,9 @@ INTERNALS = frozenset(
 )
 """Attributes without underscores by which frames, cells, classes and tasks lead to all other objects."""
 
-SPECIAL = frozenset({"format", "format_map", "obj", "register", "_asdict", "_fields", "_replace"})
+SPECIAL = frozenset(
+    {"format", "format_map", "obj", "parse_file", "parse_raw", "register", "_asdict", "_fields", "_replace"}
+)
 """Attributes about which the value decides."""
 
 
@@ -68,6 +75,14 @@ def is_of_library(kind: type) -> bool:
     return any(_is_of_package(each.__module__) for each in kind.__mro__) and not issubclass(
         kind, BaseException
     )
+
+
+def makes_powers(kind: object) -> bool:
+    """Whether a class of the library may make objects that can do more than those that are shown.
+
+    `type(workspace)("/")` would be the workspace of another folder. Classes of plain data make no such thing.
+    """
+    return isinstance(kind, type) and is_of_library(kind) and not issubclass(kind, _DATA)
 
 
 def _is_of_package(module: object) -> bool:
@@ -101,6 +116,8 @@ class Members:
             raise refusal("the object of an error is not shown")
         elif name == "register" and isinstance(owner, type):
             raise refusal("classes cannot be changed: register")
+        elif name in ("parse_file", "parse_raw") and hasattr(owner, "__pydantic_validator__"):
+            raise refusal(f"{name} opens files and runs pickles", "Use model_validate_json.")
         elif name[0] == "_" and not _is_named_tuple(owner if isinstance(owner, type) else kind):
             raise refusal(f"the attribute {name!r} is private")
         return Members.member(getattr(owner, name))
@@ -121,6 +138,8 @@ class Members:
         """Return what `type(x)` is, unless it is a class of classes, which makes classes."""
         if issubclass(kind, type):
             raise refusal("the class of a class is not shown")
+        if makes_powers(kind):
+            raise refusal(f"the class {kind.__name__} is not shown: nighthawk_async made its object")
         return kind
 
     @staticmethod

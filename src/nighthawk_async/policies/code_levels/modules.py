@@ -63,10 +63,9 @@ _MEMBERS: Mapping[str, str] = {
     ),
     "datetime": _ALL,
     "decimal": (
-        "BasicContext Clamped Context Decimal DecimalException DefaultContext DivisionByZero "
-        "ExtendedContext FloatOperation Inexact InvalidOperation MAX_EMAX MAX_PREC Overflow ROUND_05UP "
-        "ROUND_CEILING ROUND_DOWN ROUND_FLOOR ROUND_HALF_DOWN ROUND_HALF_EVEN ROUND_HALF_UP ROUND_UP "
-        "Rounded Subnormal Underflow localcontext"
+        "Clamped Context Decimal DecimalException DivisionByZero FloatOperation Inexact InvalidOperation "
+        "MAX_EMAX MAX_PREC Overflow ROUND_05UP ROUND_CEILING ROUND_DOWN ROUND_FLOOR ROUND_HALF_DOWN "
+        "ROUND_HALF_EVEN ROUND_HALF_UP ROUND_UP Rounded Subnormal Underflow localcontext"
     ),
     "difflib": _ALL,
     "email.utils": "formataddr format_datetime parseaddr parsedate_to_datetime",

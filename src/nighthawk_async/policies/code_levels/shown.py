@@ -15,7 +15,7 @@ from ...kernel.assignment import AssignmentTarget
 from ...kernel.commands import StepState
 from ...kernel.context import FAILURE, StepBuiltins, StepContext
 from .checking import HIDDEN_BUILTINS, NEVER, SHOWN_BUILTINS, Findings, findings, raise_problem
-from .members import AUTHOR, Members, is_private, refusal
+from .members import AUTHOR, Members, is_private, makes_powers, refusal
 from .modules import import_for, is_shown, shown_module
 from .rewriting import CHECKED
 
@@ -165,6 +165,8 @@ class _ShownNames:
 
     def _is_shown_type(self, value: object) -> bool:
         context = self._context
+        if makes_powers(value):
+            return False
         return any(value is each for each in chain(context.shown_types, _types_of(context)))
 
 

@@ -19,15 +19,38 @@ from .call import NO_ARGUMENTS, CallArguments, PermissionCall, arguments_of, des
 from .callables import called_function, is_same_callable, module_of, own_attributes
 from .declared_methods import borrowed_by, declared_by, smuggled_by
 from .equivalents import equivalents, unbound_builtin
-from .free_calls import assigned_by, called_by_name, calls_its_arguments, is_data_callable, only_inspects
+from .free_calls import (
+    DATA_MODULES,
+    assigned_by,
+    called_by_name,
+    calls_its_arguments,
+    is_data_callable,
+    only_inspects,
+    removed_by,
+)
 from .permissions import (
     PermissionDecision,
     Permissions,
     decide,
     decide_for_any_arguments,
+    refusal_of_assignment,
     refusal_of_call,
     refusal_of_disguise,
     refusal_of_handing_over,
+    refusal_of_part,
+)
+from .protected_parts import (
+    MATCHED,
+    VARIABLES,
+    are_public,
+    is_fixed,
+    is_protected,
+    is_table_of_process,
+    names_a_part,
+    note_class,
+    read_by,
+    reads_by_name,
+    sees_everything,
 )
 from .receivers import StepNames
 
@@ -136,6 +159,8 @@ class CallChecks:
         Returns:
             The call to ask people about; None when no approval is needed.
         """
+        if names_a_part(called_function(function), args):
+            raise refusal_of_part("a private attribute", args[0] if args else function)
         to_ask, is_free = None, self._is_free(function)
         if not is_free:
             call = self._describe(written, function, args, kwargs)
@@ -162,6 +187,7 @@ class CallChecks:
         """Check the callables in the arguments: the function may call or keep them."""
         if is_free:
             function, args, kwargs = without_partials(function, args, kwargs)
+            self._check_parts(called_function(function), args)
             for each in called_by_name(function, args, kwargs, self._output):
                 self.hand_over(each)
             if (assigned := assigned_by(function, args)) is not None:
@@ -175,6 +201,26 @@ class CallChecks:
         is_keeping = is_free and not calls_its_arguments(function)
         for each in given if is_keeping else callables_in(given):
             self.hand_over(each)
+
+    def _check_parts(self, function: object, args: tuple[object, ...]) -> None:
+        """Check the attributes that a function of Python's own reads or removes by their names."""
+        for owner, name in read_by(function, args):
+            self.read(owner, name)
+            if name == VARIABLES and function is not getattr and is_fixed(owner, ""):
+                raise refusal_of_part(name, owner)
+        removed = args if function is delattr else removed_by(function, args)
+        if len(removed) == 2 and is_fixed(removed[0], str(removed[1])):
+            raise refusal_of_assignment(str(removed[1]), removed[0])
+
+    def read(self, owner: object, name: str, /) -> object:
+        """Admit reading an attribute, and return its object.
+
+        Raises:
+            ToolBoundaryError: It is private to this library, or belongs to a function's code.
+        """
+        if is_protected(owner, name):
+            raise refusal_of_part(name, owner)
+        return owner
 
     def hand_over(self, function: object, /) -> object:
         """Admit passing a callable to code that may call it with any arguments.
@@ -202,6 +248,8 @@ class CallChecks:
         Raises:
             ToolBoundaryError: It is not allowed for all arguments, or changes the identity of a function.
         """
+        if is_fixed(owner, name) or (name == MATCHED and not are_public(value)):
+            raise refusal_of_assignment(name, owner)
         is_function = inspect.isroutine(owner) or isinstance(owner, types.CodeType | type)
         is_title = name in _TITLES and is_function and not self._is_of_step(owner)
         if name == "__code__" or is_title or isinstance(owner, CallChecks):
@@ -211,8 +259,27 @@ class CallChecks:
     def keep_in_class(self, variables: Mapping[str, object]) -> None:
         """Admit the definitions in the body of a class."""
         for name, value in tuple(variables.items()):
+            if name == MATCHED and not are_public(value):
+                raise refusal_of_assignment(name, type(self))
             if name not in _CALL_NAMES:
                 self._keep(value)
+
+    def making(self) -> Callable[[object], object]:
+        """Return the decorator of a class that the code makes."""
+        return self._made
+
+    def _made(self, kind: object, /) -> object:
+        """Admit a class that the code has made, and return it.
+
+        Operators make objects of a class that derives from some types of the standard library: `date + delta`
+        does. No call is seen there, so what makes the objects is admitted here.
+        """
+        note_class(kind)
+        if isinstance(kind, type) and any(each.__module__ in _WITH_OPERATORS for each in kind.__mro__[:-1]):
+            for each in borrowed_by(cast("type[object]", kind)):
+                if not self._is_of_step(each):
+                    self.hand_over(each)
+        return kind
 
     def _keep(self, value: object) -> None:
         if type(value) is type and all(map(self._is_of_step, declared_by(value))):
@@ -266,7 +333,7 @@ class CallChecks:
             raise self._failure
 
     def _check_handing_over(self, function: Callable[..., object], *, default: Verdict | None = None) -> None:
-        is_calling = calls_its_arguments(function)
+        is_calling = calls_its_arguments(function) or reads_by_name(function)
         if not is_calling and self._is_free(function):
             if isinstance(cast("object", function), partial):
                 self._check_arguments(function, (), {}, is_free=True)
@@ -317,6 +384,8 @@ class CallChecks:
             return True
         if not is_data_callable(function) or borrowed_by(function):
             return False
+        if is_table_of_process(getattr(function, "__self__", None)):
+            return False
         if self._named and self._is_named(function):
             return False
         return not _is_exception_of_program(called_function(function))
@@ -332,6 +401,7 @@ class CallChecks:
 
 
 _HOOK = "__init_subclass__"
+_WITH_OPERATORS = DATA_MODULES - {"builtins"}
 
 
 def _is_exception_of_program(kind: object) -> bool:
@@ -347,6 +417,6 @@ def _is_of_standard_library(function: types.FunctionType) -> bool:
 def _default_of(function: object) -> Verdict | None:
     """Return the verdict on a function without a rule; None for the default of the permissions."""
     called = called_function(function)
-    if any(called is each for each in _UNSEEN):
+    if any(called is each for each in _UNSEEN) or sees_everything(called):
         return "deny"
     return "allow" if _is_exception_of_program(called) and not borrowed_by(called) else None

@@ -11,12 +11,14 @@ In doubt the strict side wins: equivalents count for rules that ask or deny.
 
 import copy
 import dataclasses
+import datetime
 import operator
 import types
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from .callables import called_function, is_own_method, layers_of, without_context
+from .declared_methods import declared_by
 
 Call = tuple[Callable[..., object], tuple[object, ...], Mapping[str, object]]
 
@@ -24,6 +26,9 @@ REPLACING: tuple[object, ...] = (dataclasses.replace, getattr(copy, "replace", d
 """Functions that make a new object of the class of their first argument."""
 _REMAKING = frozenset({"__init__", "__replace__", "_replace", "model_copy"})
 """Methods that make a new object of the same class, or initialize the object again."""
+
+REMAKING_DATES = frozenset({"astimezone", "fromutc", "replace"})
+"""Methods of dates and times that do so too."""
 
 _UNBOUND = (types.MethodDescriptorType, types.WrapperDescriptorType)
 
@@ -78,7 +83,7 @@ def equivalents(
         if isinstance(layer, type):
             found += layer.__mro__[1:-1]
         elif (made := _made_by(layer)) is not None:
-            found += made.__mro__[:-1]
+            found += (*made.__mro__[:-1], *declared_by(made))
         if (descriptor := unbound_builtin(layer)) is not None:
             found.append(descriptor)
     inner = layers[-1]
@@ -90,7 +95,7 @@ def equivalents(
         elif (method := _bound(inner, first)) is not None:
             found.append(method)
             if (made := _made_by(method)) is not None:
-                found += made.__mro__[:-1]
+                found += (*made.__mro__[:-1], *declared_by(made))
     return tuple(found)
 
 
@@ -129,7 +134,8 @@ def _made_by(method: object) -> type | None:
     owner = cast("object", method.__self__)
     if isinstance(owner, type):
         return owner
-    is_remaking = not isinstance(owner, types.ModuleType) and method.__name__ in _REMAKING
+    names = _REMAKING | REMAKING_DATES if isinstance(owner, datetime.date) else _REMAKING
+    is_remaking = not isinstance(owner, types.ModuleType) and method.__name__ in names
     return type(owner) if is_remaking else None
 
 

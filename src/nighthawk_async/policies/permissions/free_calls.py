@@ -8,6 +8,7 @@ not free.
 
 import builtins
 import collections
+import datetime
 import functools
 import itertools
 import operator
@@ -18,9 +19,9 @@ from typing import cast
 
 from ...kernel.cells import OUTPUT
 from .callables import called_function, module_of, own_attributes
-from .equivalents import REPLACING, called_method
+from .equivalents import REMAKING_DATES, REPLACING, called_method
 
-_DATA_MODULES = frozenset({"builtins", "collections", "datetime", "decimal", "fractions"})
+DATA_MODULES = frozenset({"builtins", "collections", "datetime", "decimal", "fractions"})
 _NOT_OF_DATA = (types.FunctionType, types.CodeType)
 _WRAPPERS = (collections.UserDict, collections.UserList, collections.UserString, collections.ChainMap)
 """Classes that call methods of the objects inside them by name."""
@@ -93,7 +94,7 @@ def is_data_callable(function: object) -> bool:
     if isinstance(function, types.FunctionType):
         name = function.__globals__.get("__name__")
         is_of_wrapper = function.__qualname__.partition(".")[0] in {kind.__name__ for kind in _WRAPPERS}
-        return name in _DATA_MODULES and not is_of_wrapper and _variables(name) is function.__globals__
+        return name in DATA_MODULES and not is_of_wrapper and _variables(name) is function.__globals__
     if isinstance(function, _METHOD_TYPES):
         return _is_data_type(function.__objclass__)
     if isinstance(function, types.BuiltinFunctionType):
@@ -107,9 +108,11 @@ def _is_data_function(function: types.BuiltinFunctionType) -> bool:
         return _is_data_type(owner)
     if owner is not None and not isinstance(owner, types.ModuleType):
         kind = type(owner)
+        if isinstance(owner, datetime.date) and function.__name__ in REMAKING_DATES:
+            return _is_data_type(kind)  # they make an object of the same class
         return _is_data_type(next((each for each in kind.__mro__ if function.__name__ in vars(each)), kind))
     name = own_attributes(owner).get("__name__")
-    if name not in _DATA_MODULES or _variables(name).get(function.__name__) is not function:
+    if name not in DATA_MODULES or _variables(name).get(function.__name__) is not function:
         return False
     return name != "builtins" or function.__name__ in _FREE_FUNCTIONS
 
@@ -171,10 +174,21 @@ def assigned_by(function: object, args: tuple[object, ...]) -> tuple[object, str
     return None
 
 
+def removed_by(function: object, args: tuple[object, ...]) -> tuple[object, ...]:
+    """Return the object and attribute that `__delattr__` or `__delete__` removes; otherwise nothing."""
+    if isinstance(function, types.MethodWrapperType):
+        args = (function.__self__, *args)
+    if not isinstance(function, types.WrapperDescriptorType | types.MethodWrapperType) or len(args) != 2:
+        return ()
+    if function.__name__ == "__delete__":
+        return args[1], getattr(args[0], "__name__", "")
+    return args if function.__name__ == "__delattr__" else ()
+
+
 def _is_data_type(kind: type) -> bool:
     """Whether a class is one of Python's own data types; `__module__` alone is not trusted."""
     module = cast("object", getattr(kind, "__module__", None))
-    if module not in _DATA_MODULES or kind in _WRAPPERS:
+    if module not in DATA_MODULES or kind in _WRAPPERS:
         return False
     is_written_in_c = not kind.__flags__ & _HEAP_TYPE
     return is_written_in_c or _variables(module).get(kind.__name__) is kind

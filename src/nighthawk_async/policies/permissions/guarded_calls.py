@@ -9,7 +9,7 @@ import ast
 import secrets
 import sys
 import types
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from inspect import CO_COROUTINE
@@ -24,7 +24,23 @@ from .call import PermissionCall
 from .call_checks import CallChecks
 from .equivalents import without_operators
 from .internals import check_internals
-from .permissions import PermissionDecision, Permissions, refusal_of_asking, refusal_of_change
+from .permissions import (
+    PermissionDecision,
+    Permissions,
+    refusal_of_asking,
+    refusal_of_assignment,
+    refusal_of_change,
+    refusal_of_part,
+)
+from .protected_parts import (
+    MATCHED,
+    VARIABLES,
+    has_private_name,
+    is_fixed,
+    is_table_of_process,
+    matched_names_are_public,
+    variables_of,
+)
 
 Node = TypeVar("Node", bound=ast.AST)
 
@@ -112,8 +128,29 @@ class _Guarding(ast.NodeTransformer):
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         self.generic_visit(node)
-        if isinstance(node.ctx, ast.Store):
+        if not isinstance(node.ctx, ast.Load):
             node.value = _pass("attributes_of", node.value)
+        elif node.attr == VARIABLES:
+            return _pass("variables", node.value)
+        elif has_private_name(node.attr):
+            name = ast.copy_location(ast.Constant(value=node.attr), node)
+            node.value = _pass("read", node.value, name)
+        return node
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        self.generic_visit(node)
+        if not isinstance(node.ctx, ast.Load):
+            node.value = _pass("items_of", node.value)
+        return node
+
+    def visit_Match(self, node: ast.Match) -> ast.AST:
+        kinds = [kind for case in node.cases for kind in _positional_classes(case.pattern)]
+        node.subject = self._visited(node.subject)
+        for case in node.cases:
+            case.guard = None if case.guard is None else self._visited(case.guard)
+            case.body = self._statements(case.body)
+        if kinds:
+            node.subject = _pass("matched", node.subject, *map(_deferred, kinds))
         return node
 
     def visit_Raise(self, node: ast.Raise) -> ast.AST:
@@ -155,6 +192,8 @@ class _Guarding(ast.NodeTransformer):
         with self._waiting(False):
             self._visit_type_parameters(node)
             node.body = [*self._statements(node.body), _statement("keep_all", node.body[-1])]
+        making = ast.Call(func=_of_guard("making", node), args=[], keywords=[])
+        node.decorator_list.append(ast.copy_location(making, node))
         return [_statement("importing", node), node]
 
     def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.AST:
@@ -209,9 +248,30 @@ class _Guarding(ast.NodeTransformer):
             self._can_wait = before
 
 
-def _pass(method: str, node: ast.expr) -> ast.expr:
+def _positional_classes(pattern: ast.pattern) -> Iterator[ast.expr]:
+    """Yield the classes of patterns with positions.
+
+    Raises:
+        ToolBoundaryError: A pattern reads a private attribute.
+    """
+    for each in ast.walk(pattern):
+        names = each.kwd_attrs if isinstance(each, ast.MatchClass) else ()
+        for name in (*names, *([each.attr] if isinstance(each, ast.Attribute) else ())):
+            if has_private_name(name):
+                raise refusal_of_part(name, ast.unparse(pattern))
+        if isinstance(each, ast.MatchClass) and each.patterns:
+            yield each.cls
+
+
+def _deferred(kind: ast.expr) -> ast.expr:
+    """Return a function without arguments that returns a class."""
+    nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+    return ast.copy_location(ast.Lambda(args=nothing, body=kind), kind)
+
+
+def _pass(method: str, node: ast.expr, *further: ast.expr) -> ast.expr:
     """Pass a value through a method of the guard."""
-    called = ast.Call(func=_of_guard(method, node), args=[node], keywords=[])
+    called = ast.Call(func=_of_guard(method, node), args=[node, *further], keywords=[])
     return ast.copy_location(called, node)
 
 
@@ -316,7 +376,7 @@ class CallGuard(CallChecks):
         call = self.check(written, *made)
         if call is not None:
             raise refusal_of_asking(call)
-        return _prepared(*made)
+        return _prepared(*_with_copied_variables(*made))
 
     async def admit_waiting(
         self, written: str, function: object, /, *args: object, **kwargs: object
@@ -332,7 +392,7 @@ class CallGuard(CallChecks):
             await self._ask(call)
             if self.names.receiver(made[0])[0] != call.receiver:
                 raise refusal_of_change(call)
-        return _prepared(*made)
+        return _prepared(*_with_copied_variables(*made))
 
     def check_text(self, text: str, mode: Literal["eval", "exec"]) -> None:
         """Check code before it runs, in a step that sees only the names in its block.
@@ -370,6 +430,28 @@ class CallGuard(CallChecks):
         """Return a proxy of an object whose attribute is about to be assigned."""
         return _Assigned(self, owner)
 
+    def variables(self, owner: object, /) -> object:
+        """Return the `__dict__` of an object, or a copy where code must not change it."""
+        self.read(owner, VARIABLES)
+        return variables_of(owner) if is_fixed(owner, "") else cast("Any", owner).__dict__
+
+    def items_of(self, owner: object, /) -> object:
+        """Return an object whose item is about to be assigned or removed."""
+        if is_table_of_process(owner):
+            self.hand_over(cast("Any", owner).__setitem__)
+        return owner
+
+    def matched(self, subject: object, /, *kinds: Callable[[], object]) -> object:
+        """Admit class patterns with positions, where the class decides which attributes are read."""
+        for kind in kinds:
+            try:
+                is_public = matched_names_are_public(kind())
+            except NameError:
+                is_public = False
+            if not is_public:
+                raise refusal_of_part(MATCHED, subject)
+        return subject
+
     def keep_all(self) -> None:
         """Admit the definitions in the body of a class, which is the caller."""
         self.keep_in_class(sys._getframe(1).f_locals)  # pyright: ignore[reportPrivateUsage]
@@ -385,12 +467,31 @@ class _Assigned:
         object.__setattr__(self, "_owner", owner)
 
     def __getattribute__(self, name: str) -> object:
-        return getattr(object.__getattribute__(self, "_owner"), name)
+        owner = object.__getattribute__(self, "_owner")
+        object.__getattribute__(self, "_guard").read(owner, name)
+        return getattr(owner, name)
+
+    def __delattr__(self, name: str) -> None:
+        owner = object.__getattribute__(self, "_owner")
+        if is_fixed(owner, name):
+            raise refusal_of_assignment(name, owner)
+        delattr(owner, name)
 
     def __setattr__(self, name: str, value: object) -> None:
         owner = object.__getattribute__(self, "_owner")
         object.__getattribute__(self, "_guard").keep_attribute(owner, name, value)
         setattr(owner, name, value)
+
+
+def _with_copied_variables(
+    function: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, object]
+) -> tuple[Callable[..., object], tuple[object, ...], Mapping[str, object]]:
+    """Return a call of `vars`, or one of `getattr` for `__dict__`, as one that gives a copy where it must."""
+    is_reading = function is vars and len(args) == 1
+    is_reading = is_reading or (function is getattr and len(args) > 1 and args[1] == VARIABLES)
+    if is_reading and is_fixed(args[0], ""):
+        return variables_of, args[:1], {}
+    return function, args, kwargs
 
 
 def _prepared(

@@ -8,6 +8,7 @@ iteration or an import of the program's own objects make, and Python has other w
 Isolate the process where that matters.
 """
 
+import types
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast, get_args
@@ -225,6 +226,28 @@ def refusal_of_disguise(attribute: str, owner: object) -> ToolBoundaryError:
     return _refusal(
         f"{attribute} of a {type(owner).__name__} is not assigned: permissions know functions by it", _GO_ON
     )
+
+
+def refusal_of_part(attribute: str, owner: object) -> ToolBoundaryError:
+    """Return the error for reading an attribute that may lead to what decides."""
+    return _refusal(f"{attribute} of {_title(owner)} is not read under permissions", _USE_PUBLIC)
+
+
+def refusal_of_assignment(attribute: str, owner: object) -> ToolBoundaryError:
+    """Return the error for changing an attribute of what the code has not made."""
+    return _refusal(
+        f"{attribute} of {_title(owner)} is not changed under permissions",
+        "Keep values in variables, or in objects of classes of yours.",
+    )
+
+
+_USE_PUBLIC = "Use its public attributes and methods."
+
+
+def _title(owner: object) -> str:
+    if isinstance(owner, types.ModuleType):
+        return f"the module {types.ModuleType.__getattribute__(owner, '__dict__').get('__name__')}"
+    return f"the class {owner.__qualname__}" if isinstance(owner, type) else f"a {type(owner).__name__}"
 
 
 def refusal_after_asking(call: PermissionCall, error: NighthawkError) -> ToolBoundaryError:

@@ -1,0 +1,414 @@
+"""A grammar of attacks: a forbidden callable, the way to get at it, and the place in which it is called.
+
+Each attack is a list of tool calls. At the levels `none` and `shown`, and in sandboxes, every one of them
+ends in an error.
+"""
+
+import json
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+
+import nighthawk_async as nh
+from nighthawk_async.testing import tool_call
+
+# {0} is the name of a builtin, {m} a module and {f} a function of it.
+
+BUILTINS = [
+    "{0}",
+    "__builtins__[{0!r}]",
+    "__builtins__.__getitem__({0!r})",
+    "globals()['__builtins__'][{0!r}]",
+    "vars()['__builtins__'][{0!r}]",
+    "locals()['__builtins__'][{0!r}]",
+    "getattr(__builtins__, {0!r})",
+    "shown.__globals__['__builtins__'][{0!r}]",
+    "shown.__builtins__[{0!r}]",
+    "getattr(shown, '__builtins__')[{0!r}]",
+    "getattr(shown, '__buil' + 'tins__')[{0!r}]",
+    "(lambda: 0).__builtins__[{0!r}]",
+    "(lambda: 0).__globals__['__builtins__'][{0!r}]",
+    "print.__self__.{0}",
+    "getattr(print.__self__, {0!r})",
+    "vars(print.__self__)[{0!r}]",
+    "shop.mailer.send.__globals__['__builtins__'][{0!r}]",
+    "type(shop).__init__.__globals__['__builtins__'][{0!r}]",
+    "shop.__class__.__init__.__builtins__[{0!r}]",
+    "ws.read.__func__.__globals__['__builtins__'][{0!r}]",
+    "(0 for _ in ()).gi_frame.f_builtins[{0!r}]",
+    "(lambda g: g.gi_frame.f_back)((0 for _ in ())).f_builtins[{0!r}]",
+    "[*map(lambda name: getattr(print, '__self__'), '1')][0].{0}",
+    "[*map(getattr, [print], ['__self__'])][0].{0}",
+    "__import__('functools').partial(getattr, print, '__self__')().{0}",
+    "__import__('operator').attrgetter('__self__.{0}')(print)",
+    "__import__('operator').attrgetter('__builtins__')(shown)[{0!r}]",
+    "__import__('builtins').{0}",
+    "__import__('importlib').import_module('builtins').{0}",
+    "object.__getattribute__(shown, '__builtins__')[{0!r}]",
+    "type(shown).__getattribute__(shown, '__builtins__')[{0!r}]",
+    "type(shown).__dict__['__builtins__'].__get__(shown)[{0!r}]",
+    "vars(type(shown))['__globals__'].__get__(shown)['__builtins__'][{0!r}]",
+    "[k for k in ().__class__.__base__.__subclasses__() if k.__name__ == '_wrap_close'][0]"
+    ".__init__.__globals__['__builtins__'][{0!r}]",
+    "[k for k in type(1).mro()[-1].__subclasses__() if k.__name__ == '_wrap_close'][0]"
+    ".close.__globals__['__builtins__'][{0!r}]",
+    "__import__('sys')._getframe().f_builtins[{0!r}]",
+    "__import__('inspect').currentframe().f_builtins[{0!r}]",
+    "__import__('gc').get_referents(shown)[1]['__builtins__'][{0!r}]",
+]
+"""The ways to a builtin."""
+
+MODULES = [
+    "__import__({m!r}).{f}",
+    "__import__('sys').modules[{m!r}].{f}",
+    "__import__('importlib').import_module({m!r}).{f}",
+    "shown.__globals__['__builtins__']['__import__']({m!r}).{f}",
+    "print.__self__.__import__({m!r}).{f}",
+    "__import__('json').codecs.builtins.__import__({m!r}).{f}",
+    "__import__('json').codecs.sys.modules[{m!r}].{f}",
+    "__import__('re').enum.sys.modules[{m!r}].{f}",
+    "__import__('statistics').sys.modules[{m!r}].{f}",
+    "__import__('random')._os.sys.modules[{m!r}].{f}",
+    "__import__('collections').abc.sys.modules[{m!r}].{f}",
+    "__import__('datetime').sys.modules[{m!r}].{f}",
+    "__import__('dataclasses').sys.modules[{m!r}].{f}",
+    "__import__('contextlib').os.sys.modules[{m!r}].{f}",
+    "__import__('textwrap').re.enum.sys.modules[{m!r}].{f}",
+    "__import__('decimal').sys.modules[{m!r}].{f}",
+    "__import__('functools').partial(__import__, {m!r})().{f}",
+    "module.sys.modules[{m!r}].{f}",
+    "shown.__globals__['sys'].modules[{m!r}].{f}",
+    "getattr(__import__({m!r}), {f!r})",
+    "vars(__import__({m!r}))[{f!r}]",
+    "__import__('operator').attrgetter({f!r})(__import__({m!r}))",
+    "[*map(__import__, [{m!r}])][0].{f}",
+    "type(module)({m!r}).__loader__.load_module({m!r}).{f}",
+    "__loader__.load_module({m!r}).{f}",
+    "__spec__.loader.load_module({m!r}).{f}",
+    "module.__loader__.load_module({m!r}).{f}",
+    "module.__spec__.loader.load_module({m!r}).{f}",
+]
+"""The ways to a function of a module."""
+
+OWN = [
+    "hidden_effect",
+    "globals()['hidden_effect']",
+    "shown.__globals__['hidden_effect']",
+    "module.hidden_effect",
+    "getattr(module, 'hidden_' + 'effect')",
+    "shop._effect",
+    "getattr(shop, '_effect')",
+    "shop.__dict__['_effect']",
+    "vars(shop)['_effect']",
+    "type(shop)._secret",
+    "type(shop).__dict__['_secret'].__func__",
+    "__import__('operator').attrgetter('_effect')(shop)",
+    "__import__('operator').methodcaller('_run')",
+    "wrapped.__wrapped__",
+    "wrapped.__closure__[0].cell_contents",
+    "shop.mailer._Mailer__effect",
+    "object.__getattribute__(shop, '_effect')",
+    "shop.__getattribute__('_effect')",
+    "type(shop).__getattribute__(shop, '_effect')",
+    "shop.__reduce_ex__(2)[2]['_effect']",
+    "ws.__class__",
+    "type(ws)",
+    "Workspace",
+    "type(ws)._files",
+    "ws._files.write",
+    "ws._shell.run",
+    "type(web)",
+    "web.__class__",
+    "Web",
+    "Model.parse_raw",
+    "Model.parse_file",
+    "model.parse_raw",
+    "getattr(Model, 'parse_raw')",
+]
+"""The ways to what the program, or the library, keeps to itself."""
+
+FORBIDDEN = [
+    ("open", "({canary!r}, 'w')"),
+    ("exec", "(\"open({canary!r}, 'w')\")"),
+    ("eval", "(\"open({canary!r}, 'w')\")"),
+    ("compile", "('1', 'x', 'eval')"),
+    ("__import__", "('os')"),
+    ("breakpoint", "()"),
+    ("globals", "()"),
+    ("vars", "(shown)"),
+]
+FUNCTIONS = [
+    ("os", "system", "('touch {canary}')"),
+    ("posix", "system", "('touch {canary}')"),
+    ("os", "putenv", "('ATTACKED', '1')"),
+    ("os", "environ.__setitem__", "('ATTACKED', '1')"),
+    ("os", "environ.update", "(ATTACKED='1')"),
+    ("os", "mkdir", "({canary!r})"),
+    ("subprocess", "run", "(['touch', {canary!r}])"),
+    ("subprocess", "Popen", "(['touch', {canary!r}])"),
+    ("socket", "create_connection", "(('127.0.0.1', {port}))"),
+    ("pathlib", "Path", "({canary!r}).touch()"),
+    ("shutil", "copy", "('/etc/hostname', {canary!r})"),
+    ("io", "open", "({canary!r}, 'w')"),
+    ("codecs", "open", "({canary!r}, 'w')"),
+    ("ctypes", "CDLL", "(None).system(b'touch {canary}')"),
+    ("pickle", "loads", "(b'cos\\nsystem\\n(S\"touch {canary}\"\\ntR.')"),
+    ("urllib.request", "urlopen", "('http://127.0.0.1:{port}/')"),
+    ("nighthawk_async.policies.permissions.free_calls", "_CALLING.__class__", "([1])"),
+    ("nighthawk_async.policies.permissions.call_checks", "_ROWS.add", "(str)"),
+    ("nighthawk_async.policies.code_levels.modules", "_shown.update", "({{}})"),
+    ("nighthawk_async.policies.code_levels.checking", "findings.cache_clear", "()"),
+    ("nighthawk_async.kernel.environment", "get_environment", "()"),
+]
+
+ROUTES = [
+    "{e}",
+    "x = {e}",
+    "print({e})",
+    "(x := {e})",
+    "x: int = {e}",
+    "@(lambda f: {e})\ndef f(): pass",
+    "@{w}\ndef f(): pass\n{e}",
+    "class C:\n  x = {e}",
+    "class C({e}): pass",
+    "class C(metaclass=lambda *a: {e}): pass",
+    "class C:\n  def __init__(self): {e}\nC()",
+    "class C:\n  def __getattr__(self, n): return {e}\nC().x",
+    "class C:\n  def __enter__(self): return {e}\n  def __exit__(self, *a): pass\nwith C() as c: pass",
+    "[{e} for _ in '1']",
+    "{{{e} for _ in '1'}}",
+    "[_ for _ in '1' if {e}]",
+    "[*({e} for _ in '1')]",
+    "f'{{{e}}}'",
+    "f'{{1:{{{e}}}}}'",
+    "'{{}}'.format({e})",
+    "match {e}:\n  case x: pass",
+    "match 1:\n  case x if {e}: pass",
+    "with {e} as x: pass",
+    "for x in [{e}]: pass",
+    "for shown.x in [{e}]: pass",
+    "del [{e}][0]",
+    "x = [0]\nx[len(str({e})) * 0] += 1",
+    "try: 1 / 0\nexcept Exception as e: {e}",
+    "try: 1 / 0\nexcept Exception as error:\n  x = error.__traceback__.tb_frame.f_builtins\n  {e}",
+    "try: pass\nfinally: {e}",
+    "try: 1 / 0\nexcept {e}: pass",
+    "raise ValueError({e})",
+    "assert not {e}",
+    "def f(x={e}): pass",
+    "def f(x: {e}): pass",
+    "def f(): return {e}\nf()",
+    "def f():\n  yield {e}\n[*f()]",
+    "async def f(): return {e}\nawait f()",
+    "async def f():\n  yield {e}\nasync for x in f(): pass",
+    "sorted('21', key=lambda _: str({e}))",
+    "max('21', key=lambda _: str({e}))",
+    "[*map(lambda _: {e}, '1')]",
+    "[*filter(lambda _: {e}, '1')]",
+    "import functools\nfunctools.reduce(lambda a, b: {e}, '123')",
+    "import functools\nfunctools.partial({w})\n{e}",
+    "import functools\n@functools.cache\ndef f(): return {e}\nf()",
+    "import collections\ncollections.defaultdict(lambda: {e})['x']",
+    "import json\njson.loads('{{}}', object_hook=lambda _: {e})",
+    "import re\nre.sub('x', lambda _: str({e}), 'x')",
+    "(lambda x={e}: x)()",
+    "(lambda: {e})()",
+    "[0][0 if {e} else 0]",
+    "{{**{{'x': {e}}}}}",
+    "not {e} or {e}",
+    "global y\ny = {e}",
+    "import contextlib\nwith contextlib.ExitStack() as s: s.callback(lambda: {e})",
+    "import dataclasses\n@dataclasses.dataclass\nclass C:\n"
+    "  x: int = dataclasses.field(default_factory=lambda: {e})\nC()",
+    "import enum\nclass C(enum.Enum):\n  A = {e}",
+    "import typing\nclass C(typing.NamedTuple):\n  a: int = {e}",
+]
+"""The places in statements: {e} is the call, {w} what is called."""
+
+ASSIGNMENTS = [
+    "ws.writable = True",
+    "ws._files = None",
+    "ws._files.root = '/'",
+    "vars(ws)['writable'] = True",
+    "ws.__dict__['writable'] = True",
+    "ws.__dict__.update(writable=True)",
+    "setattr(ws, 'writable', True)",
+    "setattr(ws, 'writ' + 'able', True)",
+    "object.__setattr__(ws, 'writable', True)",
+    "object.__setattr__(web, 'allow', ('127.0.0.1',))",
+    "web.allow = ('127.0.0.1',)",
+    "del ws.writable",
+    "delattr(ws, 'writable')",
+    "for ws.writable in [True]: pass",
+    "[ws.writable for ws.writable in [True]]",
+    "ws.writable, x = True, 1",
+    "ws.sandbox += 'x'",
+    "with open('/etc/hostname') as ws.x: pass",
+    "ws.__init__('/', writable=True)",
+    "ws.__class__.__init__(ws, '/', writable=True)",
+    "ws.__class__ = int",
+    "ws.__setstate__({{'writable': True}})",
+    "type(ws).read = shown",
+    "type(ws).writable = True",
+    "ws.read = shown",
+    "ws.read.__func__.__code__ = shown.__code__",
+    "shown.__code__ = (lambda: 1).__code__",
+    "shown.__defaults__ = (1,)",
+    "shown.x = 1",
+    "shown.__wrapped__ = 1",
+    "shown.__globals__['hidden_effect'] = 1",
+    "module.hidden_effect = shown",
+    "vars(module)['hidden_effect'] = shown",
+    "type(shop).send = shown",
+    "type(shop.mailer).send = shown",
+    "Model.__init__ = shown",
+    "Model.model_fields = 1",
+    "import json\njson.loads = shown",
+    "import math\nmath.pi = 3",
+    "import re\nsetattr(re, 'compile', shown)",
+    "import collections\ncollections.abc.x = 1",
+    "import random\nrandom.seed.__self__.seed = shown",
+    "import builtins\nbuiltins.len = shown",
+    "__builtins__['len'] = shown",
+    "import nighthawk_async as nh\nnh.run = shown",
+    "import nighthawk_async.policies.permissions.free_calls as f\n"
+    "f._FREE_FUNCTIONS = f._FREE_FUNCTIONS | {{'open'}}",
+    "from nighthawk_async.policies.permissions import free_calls as f\nf._DATA_MODULES |= {{'posix'}}",
+    "import nighthawk_async.sealed_attributes as s\ns.Sealed.__set__ = shown",
+    "import os\nos.environ['ATTACKED'] = '1'",
+    "from os import environ as e\ne['ATTACKED'] = '1'",
+    "import sys\nsys.modules['json'] = shown",
+    "import decimal\ndecimal.DefaultContext.prec = 3",
+    "match ws:\n  case object(_files=f): f.root = '/'",
+    "match ws:\n  case object(__class__=c): c('/')",
+    "class C:\n  __match_args__ = ('_files',)\nmatch ws:\n  case C(f): f.root = '/'\nC._x",
+    "class C(Workspace):\n  def f(self): self._files.root = '/'\nC('/')",
+    "class C(type(ws)): pass\nC('/')",
+    "class C(int, metaclass=type(type(ws))): pass\nC.mro()",
+    "class C(str):\n  __init__ = hidden_effect\nC('x')",
+    "class C(dict):\n  __init__ = hidden_effect\nC.fromkeys('x')",
+    "class C:\n  __class_getitem__ = shown\n  __set_name__ = shown",
+    "class C:\n  __del__ = lambda self: 1",
+    "try: ws.read('/none')\nexcept Exception as e: e.__traceback__.tb_next.tb_frame.f_locals['self']",
+    "try: ws.read('none')\nexcept Exception as e:\n  t = e.__traceback__\n  t.tb_frame.f_globals['x'] = 1",
+    "def g():\n  yield\ng().gi_frame.f_back.f_globals",
+    "async def g(): pass\ng().cr_frame.f_globals",
+    "async def g():\n  yield\ng().ag_frame.f_globals",
+    "'{{0.__globals__}}'.format(shown)",
+    "'{{0.__class__.__init__.__globals__}}'.format(shop)",
+    "'{{x.__globals__}}'.format(x=shown)",
+    "'{{x.__globals__}}'.format_map({{'x': shown}})",
+    "str.format('{{0.__globals__}}', shown)",
+    "[*map('{{0.__globals__}}'.format, [shown])]",
+    "[*map(str.format, ['{{0.__globals__}}'], [shown])]",
+    "getattr('{{0.__globals__}}', 'format')(shown)",
+    "'{{:{{0.__globals__}}}}'.format('', shown)",
+    "import string\nstring.Formatter().format('{{0.__globals__}}', shown)",
+    "f'{{shown.__globals__}}'",
+    "import logging\nlogging.getLogger().handlers",
+    "import inspect\ninspect.getmembers(ws)",
+    "import gc\ngc.get_objects()",
+    "import copy\nx = copy.copy(ws)",
+    "import copy\nx = copy.deepcopy(web)",
+    "import dataclasses\ndataclasses.replace(web, allow=('127.0.0.1',))",
+    "import dataclasses\ndataclasses.asdict(web)",
+    "import functools\nfunctools.partial(getattr, ws)('_files')",
+    "import functools\nfunctools.singledispatch(shown).__wrapped__",
+    "import functools\nfunctools.update_wrapper(shown, hidden_effect)",
+    "import operator\noperator.call(hidden_effect)",
+    "import operator\noperator.methodcaller('__init__', '/')(ws)",
+    "import types\ntypes.FunctionType(shown.__code__, {{}})",
+    "import typing\ntyping.get_type_hints(shown)",
+    "from json import codecs",
+    "from statistics import sys",
+    "from re import enum",
+    "from collections.abc import sys",
+    "from random import _os",
+    "import os.path",
+    "import os as math",
+    "from posix import *",
+    "import importlib",
+    "raise SystemExit from hidden_effect()",
+]
+"""Statements that are attacks as they are."""
+
+TARGETS = [
+    "ws.writable",
+    "ws._files",
+    "ws._files.root",
+    "shown.__code__",
+    "shown.x",
+    "shop._effect",
+    "module.hidden_effect",
+    "web.allow",
+    "shop.mailer.send.__func__",
+    "Model.x",
+]
+"""The targets of `nh_assign`."""
+
+
+@dataclass(frozen=True)
+class Attack:
+    """One attack.
+
+    Args:
+        route: The tool by which it is tried.
+        code: The code.
+    """
+
+    route: str
+    code: str
+
+    def call(self) -> nh.models.ToolCall:
+        """The tool call of it."""
+        match self.route:
+            case "nh_exec":
+                return tool_call("nh_exec", statements=self.code)
+            case "nh_eval":
+                return tool_call("nh_eval", expression=self.code)
+            case "nh_assign":
+                target, _, expression = self.code.partition(" := ")
+                return tool_call("nh_assign", target_path=target, expression=expression)
+            case _:
+                return tool_call("nh_outcome", kind="return", return_expression=self.code)
+
+
+def attacks(canary: str, port: int) -> st.SearchStrategy[Attack]:
+    """Return a strategy of attacks.
+
+    Args:
+        canary: The path that attacks try to make.
+        port: The port on this machine that they try to connect to.
+    """
+
+    def filled(text: str) -> str:
+        return text.format(canary=canary, port=port)
+
+    builtins = st.tuples(st.sampled_from(BUILTINS), st.sampled_from(FORBIDDEN)).map(
+        lambda drawn: (drawn[0].format(drawn[1][0]), filled(drawn[1][1]))
+    )
+    functions = st.tuples(st.sampled_from(MODULES), st.sampled_from(FUNCTIONS)).map(
+        lambda drawn: (drawn[0].format(m=drawn[1][0], f=drawn[1][1]), filled(drawn[1][2]))
+    )
+    arguments = st.sampled_from(
+        ["()", "('x')", "('/', writable=True)", "(b'', proto='pickle', allow_pickle=True)"]
+    )
+    reached = st.one_of(builtins, functions, st.tuples(st.sampled_from(OWN), arguments))
+    return st.one_of(
+        st.tuples(reached, st.sampled_from(ROUTES)).map(_in_statements),
+        reached.map(lambda each: Attack("nh_eval", "".join(each))),
+        reached.map(lambda each: Attack("return_expression", "".join(each))),
+        reached.map(lambda each: Attack("nh_assign", f"y := {''.join(each)}")),
+        st.sampled_from(ASSIGNMENTS).map(lambda each: Attack("nh_exec", each.format())),
+        st.sampled_from(TARGETS).map(lambda each: Attack("nh_assign", f"{each} := shown")),
+    )
+
+
+def _in_statements(drawn: tuple[tuple[str, str], str]) -> Attack:
+    (way, arguments), route = drawn
+    return Attack("nh_exec", route.format(e=f"{way}{arguments}", w=way))
+
+
+def as_text(attack: Attack) -> str:
+    """The text by which a failure names an attack."""
+    return f"{attack.route}: {json.dumps(attack.code)}"

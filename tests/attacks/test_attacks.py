@@ -1,0 +1,88 @@
+"""What a hostile text can bring a model to write ends in an error, and nothing changes.
+
+A few hundred cases, attack by level, in the suite; NIGHTHAWK_ATTACKS is another number: `make attacks`.
+"""
+
+import os
+from collections.abc import Iterator
+
+import anyio
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from tests.attacks import program
+from tests.attacks.grammar import (
+    ASSIGNMENTS,
+    BUILTINS,
+    FORBIDDEN,
+    OWN,
+    ROUTES,
+    TARGETS,
+    Attack,
+    as_text,
+    attacks,
+)
+from tests.attacks.watcher import Watcher
+
+TOGETHER = 20
+NUMBER = int(os.environ.get("NIGHTHAWK_ATTACKS") or 400)
+LEVELS = ("none", "shown")
+
+
+@pytest.fixture(scope="module")
+def watcher(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watcher]:
+    watcher = Watcher(tmp_path_factory.mktemp("canary"))
+    watcher.done = program.DONE
+    check_all(
+        watcher, [Attack("nh_exec", "import json, math, re, decimal, collections.abc")], are_refused=False
+    )
+    watcher.note_tables()
+    yield watcher
+    watcher.close()
+
+
+def check_all(watcher: Watcher, tried: list[Attack], *, are_refused: bool = True) -> None:
+    root = watcher.folder.parent / "root"
+    root.mkdir(exist_ok=True)
+    for level in LEVELS:
+        answers = anyio.run(lambda level=level: program.tried(tried, root, code=level))
+        assert len(answers) >= len(tried)
+        for attack, answer in zip(tried, answers, strict=False):
+            assert not are_refused or program.is_error(answer), f"{level}: {as_text(attack)}: {answer}"
+        if changes := watcher.changes():
+            raise AssertionError(f"{level}: {changes} after {', '.join(map(as_text, tried))}")
+
+
+def in_parts(all_attacks: list[Attack]) -> Iterator[list[Attack]]:
+    for first in range(0, len(all_attacks), TOGETHER):
+        yield all_attacks[first : first + TOGETHER]
+
+
+def test_each_way_is_closed(watcher: Watcher) -> None:
+    """Every form of the grammar, with one of each of the others."""
+    canary, port = watcher.canary, watcher.port
+    arguments = FORBIDDEN[0][1].format(canary=canary)
+    forms = [Attack("nh_eval", way.format("open") + arguments) for way in BUILTINS]
+    forms += [Attack("nh_eval", f"{way}()") for way in OWN]
+    forms += [Attack("nh_exec", route.format(e=f"open{arguments}", w="hidden_effect")) for route in ROUTES]
+    forms += [Attack("nh_exec", text.format(canary=canary, port=port)) for text in ASSIGNMENTS]
+    forms += [Attack("nh_assign", f"{target} := shown") for target in TARGETS]
+    for part in in_parts(forms):
+        check_all(watcher, part)
+
+
+def test_the_grammar_of_attacks_is_closed(watcher: Watcher) -> None:
+    @settings(
+        max_examples=max(1, NUMBER // (TOGETHER * len(LEVELS))),
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(st.lists(attacks(watcher.canary, watcher.port), min_size=TOGETHER, max_size=TOGETHER, unique=True))
+    def check(drawn: list[Attack]) -> None:
+        check_all(watcher, drawn)
+
+    check()

@@ -332,13 +332,16 @@ async def _answer_at_once(
 ) -> tuple[StepOutcome, dict[str, object]]:
     context = step.context
     form = prompt.answer_form("direct", Endpoint.of(asker.model.name, "response"))
+    types = prompt.types(form)
     question = Question(
         name="step",
         schema=wrapped_schema(form),
         system_prompt=prompt.system(
-            tools="", outcome=prompt.answer_instructions("direct", form, has_tools=False)
+            tools="",
+            outcome=prompt.answer_instructions("direct", form, has_tools=False),
+            types=types,
         ),
-        user_prompt=prompt.user(),
+        user_prompt=prompt.user(types=types),
     )
 
     async def check(data: Mapping[str, Any]) -> tuple[StepOutcome, dict[str, object]]:

@@ -49,7 +49,7 @@ from ..types.model import (
     ToolCallCompleted,
     UsageReported,
 )
-from ..types.outcomes import RaiseStepOutcome, Reading
+from ..types.outcomes import RaiseStepOutcome, Reading, StepOutcome
 from ..types.usage import Usage
 from .answer_form import outcome_tool, wrapped_schema
 from .model_call import unreported_usage
@@ -492,7 +492,7 @@ async def is_final(task: AgentTask, loop: AgentLoop, answer: Answer) -> bool:
             raise host_error from host_error.__cause__
         loop.refuse(error)
         return False
-    return not await _is_held_back(task, loop, done_note(outcome))  # validation may take long
+    return not await _is_held_back(task, loop, outcome)  # validation may take long
 
 
 def report_refusals(loop: AgentLoop) -> None:
@@ -507,10 +507,10 @@ def report_refusals(loop: AgentLoop) -> None:
         count_correction(cause)
 
 
-async def _is_held_back(task: AgentTask, loop: AgentLoop, note: str = "") -> bool:
+async def _is_held_back(task: AgentTask, loop: AgentLoop, done: StepOutcome | None = None) -> bool:
     if await task.may_end() or not loop.has_turn_left:
         return False
-    loop.hold_back(note)
+    loop.hold_back("" if done is None else done_note(done))
     return True
 
 

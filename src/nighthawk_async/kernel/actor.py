@@ -210,12 +210,6 @@ class Steering:
         """Call an observer when the step is about to park and when it goes on; not when it is cancelled."""
         self._parking_observer = observer
 
-    def note_admitted(self) -> None:
-        """Report to observers that it no longer waits."""
-        self._stands = "running"
-        if self.node is not None:
-            self.node.change_state("running")
-
     async def begin(self) -> None:
         """Wait while the step is suspended, before it begins.
 
@@ -490,8 +484,11 @@ class StepActor(Steering):
         return {}
 
     def in_flight(self) -> AbstractContextManager[None]:
-        """Return a context manager during which changes by other steps to what it binds are reported."""
+        """Begin, as the step is admitted; changes by others to what it binds are reported meanwhile."""
         self._has_begun = True
+        self._stands = "running"
+        if self.node is not None:
+            self.node.change_state("running")
         return self.guard.in_flight()
 
     def serve_in(self, task_group: TaskGroup) -> None:

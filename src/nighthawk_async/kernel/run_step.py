@@ -43,7 +43,7 @@ from .environment import (
     using_environment,
 )
 from .fold import Answer, StepEnd, StepFold
-from .prepare import CalledBlock, NaturalSite, make_step, step_id_of
+from .prepare import CalledBlock, NaturalSite, make_step
 from .reports import KernelActivity, ObservedStep
 from .run_state import STRETCH, in_own_task, too_deep
 from .step import SteerableStep, Step, StepAttempt, admitted
@@ -56,7 +56,7 @@ def run_step_from_sync(
     """Execute a block of a synchronous natural function; see `run_step`."""
     # Taken here: on the other side of the bridge, each step is in a task of its own.
     place = "" if find_journal() is None else take_step_place(block, python_locals, literal)
-    with LastStep(step_id_of(block)) as last:  # in the context of the caller
+    with LastStep(block.step_id) as last:  # in the context of the caller
         return run_from_sync(run_step, block, site, python_locals, literal, place, last)
 
 
@@ -95,12 +95,11 @@ async def run_step(
     """
     caller = find_execution()
     depth = depth_below(caller)
-    step_id = step_id_of(block)
-    with last or LastStep(step_id) as last:
+    with last or LastStep(block.step_id) as last:
         outer = get_environment()
         if outer.journal is not None and not place:
             place = take_step_place(block, python_locals, literal)
-        called = CalledBlock(block, site, python_locals, literal, caller, depth, step_id)
+        called = CalledBlock(block, site, python_locals, literal, caller, depth)
         execution = _BlockExecution(outer, called, place, last)
         begins_stretch = depth > 0 and depth % STRETCH == 0
         return await in_own_task(execution.run) if begins_stretch else await execution.run()
@@ -142,7 +141,9 @@ class _BlockExecution:
         """Execute the block, in several attempts if a policy asks for them."""
         execute = self._execute_at_place if self._place else self._execute
         repeating = self._outer.policies.repeating
-        return execute() if repeating is None else repeating.execute_block(self._called.step_id, execute)
+        return (
+            execute() if repeating is None else repeating.execute_block(self._called.block.step_id, execute)
+        )
 
     async def _execute_at_place(self, attempt: StepAttempt | None = None, /) -> StepResult:
         """Execute it once, at its place in a run with a journal."""
@@ -162,7 +163,7 @@ class _BlockExecution:
         ):
             try:
                 if called.depth >= outer.max_depth:
-                    raise too_deep(called.depth, outer.max_depth, step_id=called.step_id)
+                    raise too_deep(called.depth, outer.max_depth, step_id=called.block.step_id)
                 step = make_step(outer, execution_ref, called)
                 self._begin_attempt(outer, step)
                 observed.begin(step)
@@ -171,12 +172,14 @@ class _BlockExecution:
                 environment = outer.of_step(step, called.block.address, tracing)
                 execution = _StepExecution(outer, environment, step, called.site, attempt)
                 work = execution.run() if step.limit_wait is None else step.limit_wait(execution.run)
-                outcome, result = await observed.execute(work)
+                control = observed.control
+                outcome, result = await (work if control is None else control.execute(work))
             except Exception as error:
                 mark_with_execution(error, execution_ref)
                 hide_frames_from_pytest()
                 raise
-            mark_with_execution(result.exception, execution_ref)
+            if result.exception is not None:
+                mark_with_execution(result.exception, execution_ref)
             observed.end(outcome, result)
             self._last.outcome = outcome.kind
             return result
@@ -237,7 +240,6 @@ class _StepExecution:
                 slot = None if parent is None else parent.actor.slot
                 async with admitted(actor, run_state.admission, slot), run_state.using_resources():
                     self._environment.usage_meter.count_step()
-                    actor.note_admitted()
                     with using_environment(self._environment), step.execution, actor.in_flight():
                         return await self._execute_and_close()
 
@@ -347,7 +349,7 @@ def _identity_of(outer: Environment, called: CalledBlock) -> ExecutionRef:
     return ExecutionRef(
         run_id=outer.execution_ref.run_id,
         scope_id=outer.execution_ref.scope_id,
-        step_id=called.step_id,
+        step_id=called.block.step_id,
         execution_id=os.urandom(16).hex(),
         parent_execution_id=None if called.caller is None else called.caller.id,
     )

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Hashable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, TypeAlias, get_args, get_origin
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -43,6 +43,18 @@ from .schemas import (
 
 RETURN_VALUE = "the return value"
 """The name of the return value in errors and records."""
+
+FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "pass": (),
+    "return": ("return_value", "return_expression"),
+    "break": (),
+    "continue": (),
+    "raise": ("raise_message", "raise_error_type", "raise_expression"),
+}
+"""The fields of each outcome kind."""
+
+SHARED_FIELDS: Final = ("kind", "bindings", "expressions")
+"""The fields of all outcome kinds."""
 
 _logger = logging.getLogger("nighthawk")
 

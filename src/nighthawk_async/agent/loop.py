@@ -7,7 +7,7 @@ continues. `nh_outcome` is not executed: the turn ends with a proposal, which th
 answers with `refuse` if it is invalid.
 """
 
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -27,6 +27,7 @@ from ..kernel.conclude import OutcomeRefusedError, done_note
 from ..kernel.reports import write_note
 from ..kernel.tool_calls import ToolError, excess_of, project_error
 from ..kernel.tools import OUTCOME_TOOL_NAME, PROVIDED_TOOL_NAMES
+from ..lazy_exports import LazyModule
 from ..types.messages import (
     AssistantMessage,
     Message,
@@ -54,7 +55,6 @@ from ..types.usage import Usage
 from .answer_form import outcome_tool, wrapped_schema
 from .model_call import unreported_usage
 from .outcome_codec import Answer, has_answer, parse_answer
-from .readings import read_tool_name
 from .refusals import (
     ANSWER_AGAIN,
     CUT_OFF,
@@ -66,6 +66,11 @@ from .refusals import (
     refusal_text,
 )
 from .task import AgentTask
+
+if TYPE_CHECKING:
+    from . import readings as lenient
+else:
+    lenient = LazyModule(f"{__package__}.readings")  # most calls have the name of a tool
 
 _END_AGAIN = "End the block again."
 
@@ -365,7 +370,7 @@ class AgentLoop:
         if call.name in offered:
             return False
         readings: list[Reading] = []
-        if read_tool_name(call.name, offered, readings) != OUTCOME_TOOL_NAME:
+        if lenient.read_tool_name(call.name, offered, readings) != OUTCOME_TOOL_NAME:
             return False
         self._turn.readings += readings
         return True

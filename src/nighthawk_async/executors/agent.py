@@ -457,8 +457,7 @@ def _usage_report(environment: Environment, step: Step, span: Span | None) -> Ca
     def report(model_name: str, usage: Usage) -> None:
         if span is not None:
             span.note(UsageReported(usage=usage))
-        environment.usage_meter.add(model_name, usage)
-        step.actor.progress.usage_meter.add(model_name, usage)
+        environment.usage_meter.add(model_name, usage, step.actor.progress.usage_meter)
 
     return report
 

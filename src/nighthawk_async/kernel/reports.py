@@ -311,6 +311,7 @@ class ObservedStep:
     Args:
         activity: The step.
         span: Its span, which the caller ends; None for none.
+        parent: The node below which it is shown; None without observers.
 
     Attributes:
         control: Executes the step unless an observer cancels it; None without observers.
@@ -327,10 +328,10 @@ class ObservedStep:
         "control",
     )
 
-    def __init__(self, activity: KernelActivity, span: Span | None) -> None:
+    def __init__(self, activity: KernelActivity, span: Span | None, parent: NodeWriter | None) -> None:
         self._activity = activity
         self._span = span
-        self._parent = find_node_writer()
+        self._parent = parent
         self._actor: StepActor | None = None
         self._before: Mapping[str, object] = {}
         self.control: _ControlledStep | None = None

@@ -19,6 +19,7 @@ from ..errors import ExecutionError
 from ..executions import depth_below, find_execution
 from ..journal_ports import RunJournal
 from ..natural.blocks import NaturalBlock
+from ..observation import find_node_writer
 from ..threads import call_in_thread
 from ..tracing import find_tracing, traced
 from ..types.execution import ExecutionRef
@@ -155,11 +156,11 @@ class _BlockExecution:
         outer = self._outer if attempt is None else get_environment()
         called, number = self._called, None if attempt is None else attempt.number
         execution_ref = _identity_of(outer, called)
-        tracing = find_tracing()
+        tracing, parent = find_tracing(), find_node_writer()
         activity = KernelActivity(name="step", execution_ref=execution_ref, attempt=number)
         with (
             nullcontext() if tracing is None else traced(activity) as span,
-            ObservedStep(activity, span) as observed,
+            ObservedStep(activity, span, parent) as observed,
         ):
             try:
                 if called.depth >= outer.max_depth:

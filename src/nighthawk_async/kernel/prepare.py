@@ -290,9 +290,10 @@ def _inherited_names(
     program: NaturalProgram, python_locals: Mapping[str, object], inherited: Mapping[str, object]
 ) -> frozenset[str]:
     """The names that come from the calling step alone, and that the program does not reference."""
-    if not inherited:
-        return frozenset()
-    return frozenset(inherited.keys() - python_locals.keys() - set(program.roots))
+    return frozenset(inherited.keys() - python_locals.keys() - set(program.roots)) if inherited else _NONE
+
+
+_NONE: frozenset[str] = frozenset()
 
 
 def _check_read(

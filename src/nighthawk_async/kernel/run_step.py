@@ -50,6 +50,9 @@ from .run_state import STRETCH, in_own_task, too_deep
 from .step import SteerableStep, Step, StepAttempt, admitted
 from .usage_meter import LastStep
 
+_NOTHING = nullcontext()
+"""The context where nothing traces a step, and nothing is to last as long as it."""
+
 
 def run_step_from_sync(
     block: NaturalBlock, site: NaturalSite, python_locals: Mapping[str, object], literal: str | None
@@ -159,7 +162,7 @@ class _BlockExecution:
         tracing, parent = find_tracing(), find_node_writer()
         activity = KernelActivity(name="step", execution_ref=execution_ref, attempt=number)
         with (
-            nullcontext() if tracing is None else traced(activity) as span,
+            _NOTHING if tracing is None else traced(activity) as span,
             ObservedStep(activity, span, parent) as observed,
         ):
             try:
@@ -274,9 +277,9 @@ class _StepExecution:
     async def execute(self, answer: Answer | None) -> StepEnd:
         """Ask the executor, unless a policy has answered, and conclude the step."""
         environment, step = self._environment, self._step
-        async with nullcontext() if step.alongside is None else step.alongside:
+        async with _NOTHING if step.alongside is None else step.alongside:
             activity = KernelActivity(name="step_executor", execution_ref=environment.execution_ref)
-            with nullcontext() if environment.tracing is None else traced(activity):
+            with _NOTHING if environment.tracing is None else traced(activity):
                 given: object = answer or await _ask_executor(environment, step)
                 await self._steerable.end()
             outcome, bindings = _checked_answer(given, environment.step_executor, step.context.step_id)

@@ -15,11 +15,9 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, get_args, get_orig
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ..errors import AnnotationError, ExecutionError
+from ..errors import AnnotationError
 from ..kernel.context import StepContext
-from ..kernel.declared_types import return_type
 from ..kernel.tools import OUTCOME_TOOL_NAME
-from ..prompt.scalars import PLAIN_TYPES
 from ..types.messages import ToolDefinition
 from ..types.model import OutcomeTransport
 from ..types.outcomes import OutcomeKind
@@ -191,20 +189,6 @@ def answer_form_of(
     if len(_forms) > _MOST_FORMS:
         _forms.pop(next(iter(_forms)), None)
     return form
-
-
-def known_return_type(context: StepContext) -> object:
-    """The type of the return value; `object` if it is unknown.
-
-    Args:
-        context: The state of the step.
-    """
-    if id(context.return_annotation) in PLAIN_TYPES and not context.is_generator:
-        return context.return_annotation
-    try:
-        return return_type(context)
-    except ExecutionError:
-        return object  # a block that returns a value raises elsewhere; others do not need the type
 
 
 def _comparable(annotation: object) -> Hashable:

@@ -12,7 +12,7 @@ from msgspec.structs import replace as structs_replace
 from ..configuration import StepContextLimits, StepExecutorConfiguration, StepPromptTemplates
 from ..errors import ConfigurationError, ExecutionError
 from ..kernel.context import StepContext
-from ..kernel.declared_types import resolve_annotation
+from ..kernel.declared_types import resolve_annotation, return_type
 from ..kernel.tools import FIND_TOOL_NAME, PROVIDED_TOOL_NAMES, SKILL_TOOL_NAME
 from ..prompt.plain_text import class_of
 from ..prompt.scalars import PLAIN_TYPES, find_scalar_text
@@ -30,7 +30,7 @@ from ..types.messages import UserContent
 from ..types.model import OutcomeTransport
 from ..types.outcomes import OutcomeKind
 from ..values.validation import as_written
-from .answer_form import AnswerForm, answer_form_of, known_return_type
+from .answer_form import AnswerForm, answer_form_of
 from .schemas import Endpoint
 
 _ANYTHING = frozenset({id(object), id(Any)})
@@ -72,6 +72,20 @@ def _names_class(context: StepContext) -> bool:
         if issubclass(type(value), type) and not issubclass(value, BaseException):  # pyright: ignore[reportArgumentType]
             return True
     return False
+
+
+def known_return_type(context: StepContext) -> object:
+    """The type of the return value; `object` if it is unknown.
+
+    Args:
+        context: The state of the step.
+    """
+    if id(context.return_annotation) in PLAIN_TYPES and not context.is_generator:
+        return context.return_annotation
+    try:
+        return return_type(context)
+    except ExecutionError:
+        return object  # a block that returns a value raises elsewhere; others do not need the type
 
 
 _ANY_TYPE = "object"

@@ -191,7 +191,8 @@ class _BlockExecution:
     def _begin_attempt(self, outer: Environment, step: Step) -> None:
         """Keep the facts of the step for its task, and what the journal is to record of it."""
         called = self._called
-        self._last.begin_attempt(step.actor.progress.usage_meter)
+        self._last.conversation = None  # that of the attempt before
+        self._last.usage_meter = step.actor.progress.usage_meter
         step.kept = self._last
         if outer.journal is not None:
             step.place = current_place()

@@ -330,15 +330,6 @@ class LastStep:
         """
         return self._task() is task
 
-    def begin_attempt(self, usage_meter: UsageMeter) -> None:
-        """Forget the attempt before; an attempt begins.
-
-        Args:
-            usage_meter: Its usage.
-        """
-        self.conversation = None
-        self.usage_meter = usage_meter
-
     def __enter__(self) -> "LastStep":
         _last_step.set(None)  # so that nothing that begins within the step inherits it
         return self

@@ -180,16 +180,6 @@ class ResponseStream(AbstractAsyncContextManager["ResponseStream"], AsyncIterato
         """
 
 
-def usage_so_far(stream: object) -> Usage | None:
-    """The usage of a request, as far as its stream knows it.
-
-    Args:
-        stream: The stream of a model; None when there is none.
-    """
-    usage = stream.usage if isinstance(stream, ResponseStream) else None
-    return None if usage is None else usage.credible()
-
-
 class ForwardedStream(ResponseStream):
     """Another response, forwarded event by event. The subclass sets `source` before it enters it."""
 

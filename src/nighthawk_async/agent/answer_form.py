@@ -10,16 +10,14 @@ import logging
 from collections.abc import Hashable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, TypeAlias, get_args, get_origin
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ..errors import AnnotationError, ExecutionError
+from ..errors import AnnotationError
 from ..kernel.context import StepContext
-from ..kernel.declared_types import return_type
 from ..kernel.tools import OUTCOME_TOOL_NAME
-from ..prompt.scalars import PLAIN_TYPES
 from ..types.messages import ToolDefinition
 from ..types.model import OutcomeTransport
 from ..types.outcomes import OutcomeKind
@@ -43,6 +41,18 @@ from .schemas import (
 
 RETURN_VALUE = "the return value"
 """The name of the return value in errors and records."""
+
+FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "pass": (),
+    "return": ("return_value", "return_expression"),
+    "break": (),
+    "continue": (),
+    "raise": ("raise_message", "raise_error_type", "raise_expression"),
+}
+"""The fields of each outcome kind."""
+
+SHARED_FIELDS: Final = ("kind", "bindings", "expressions")
+"""The fields of all outcome kinds."""
 
 _logger = logging.getLogger("nighthawk")
 
@@ -194,20 +204,6 @@ def answer_form_of(
     if len(_forms) > _MOST_FORMS:
         _forms.pop(next(iter(_forms)), None)
     return form
-
-
-def known_return_type(context: StepContext) -> object:
-    """The type of the return value; `object` if it is unknown.
-
-    Args:
-        context: The state of the step.
-    """
-    if id(context.return_annotation) in PLAIN_TYPES and not context.is_generator:
-        return context.return_annotation
-    try:
-        return return_type(context)
-    except ExecutionError:
-        return object  # a block that returns a value raises elsewhere; others do not need the type
 
 
 def _comparable(annotation: object) -> Hashable:

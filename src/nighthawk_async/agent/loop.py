@@ -7,7 +7,7 @@ continues. `nh_outcome` is not executed: the turn ends with a proposal, which th
 answers with `refuse` if it is invalid.
 """
 
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -27,6 +27,7 @@ from ..kernel.conclude import OutcomeRefusedError, done_note
 from ..kernel.reports import write_note
 from ..kernel.tool_calls import ToolError, excess_of, project_error
 from ..kernel.tools import OUTCOME_TOOL_NAME, PROVIDED_TOOL_NAMES
+from ..lazy_exports import LazyModule
 from ..types.messages import (
     AssistantMessage,
     Message,
@@ -49,12 +50,11 @@ from ..types.model import (
     ToolCallCompleted,
     UsageReported,
 )
-from ..types.outcomes import RaiseStepOutcome, Reading
+from ..types.outcomes import RaiseStepOutcome, Reading, StepOutcome
 from ..types.usage import Usage
 from .answer_form import outcome_tool, wrapped_schema
 from .model_call import unreported_usage
 from .outcome_codec import Answer, has_answer, parse_answer
-from .readings import read_tool_name
 from .refusals import (
     ANSWER_AGAIN,
     CUT_OFF,
@@ -66,6 +66,11 @@ from .refusals import (
     refusal_text,
 )
 from .task import AgentTask
+
+if TYPE_CHECKING:
+    from . import readings as lenient
+else:
+    lenient = LazyModule(f"{__package__}.readings")  # most calls have the name of a tool
 
 _END_AGAIN = "End the block again."
 
@@ -365,7 +370,7 @@ class AgentLoop:
         if call.name in offered:
             return False
         readings: list[Reading] = []
-        if read_tool_name(call.name, offered, readings) != OUTCOME_TOOL_NAME:
+        if lenient.read_tool_name(call.name, offered, readings) != OUTCOME_TOOL_NAME:
             return False
         self._turn.readings += readings
         return True
@@ -492,7 +497,7 @@ async def is_final(task: AgentTask, loop: AgentLoop, answer: Answer) -> bool:
             raise host_error from host_error.__cause__
         loop.refuse(error)
         return False
-    return not await _is_held_back(task, loop, done_note(outcome))  # validation may take long
+    return not await _is_held_back(task, loop, outcome)  # validation may take long
 
 
 def report_refusals(loop: AgentLoop) -> None:
@@ -507,10 +512,10 @@ def report_refusals(loop: AgentLoop) -> None:
         count_correction(cause)
 
 
-async def _is_held_back(task: AgentTask, loop: AgentLoop, note: str = "") -> bool:
+async def _is_held_back(task: AgentTask, loop: AgentLoop, done: StepOutcome | None = None) -> bool:
     if await task.may_end() or not loop.has_turn_left:
         return False
-    loop.hold_back(note)
+    loop.hold_back("" if done is None else done_note(done))
     return True
 
 

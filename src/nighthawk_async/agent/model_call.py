@@ -23,7 +23,7 @@ from ..kernel.environment import Environment, ask_source, find_environment, find
 from ..kernel.fold import AroundRequest, Events, ModelCall, OpenResponse, response_through
 from ..kernel.reports import EventArrived, RequestActivity
 from ..observation import NodeWriter, find_node_writer
-from ..ports import ForwardedStream, HasCurrentPrice, Model, ResponseStream, usage_so_far
+from ..ports import ForwardedStream, HasCurrentPrice, Model, ResponseStream
 from ..tracing import Span, begin_span, find_tracing
 from ..types.model import ModelEvent, ModelRequest, ResponseFinished, UsageReported
 from ..types.usage import Usage
@@ -432,6 +432,16 @@ def report_request(
     place = stream.turn_place if isinstance(stream, ResponseStream) else None
     with nullcontext() if place is None else below_place(place):
         report(model.name, usage)
+
+
+def usage_so_far(stream: object) -> Usage | None:
+    """The usage of a request, as far as its stream knows it.
+
+    Args:
+        stream: The stream of a model; None when there is none.
+    """
+    usage = stream.usage if isinstance(stream, ResponseStream) else None
+    return None if usage is None else usage.credible()
 
 
 def unreported_usage(error: ModelError | None = None) -> Usage:

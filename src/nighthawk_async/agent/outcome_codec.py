@@ -5,7 +5,7 @@ a union at the root it travels as `{"result": …}`; both forms are understood.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from ..errors import ExecutionError, ToolValidationError
 from ..kernel.conclude import full_type_name
 from ..kernel.environment import find_environment
+from ..lazy_exports import LazyModule
 from ..prompt.scalars import PLAIN_TYPES
 from ..types.outcomes import (
     OUTCOME_KINDS,
@@ -28,9 +29,12 @@ from ..types.outcomes import (
 from ..types.unset import UNSET
 from ..values.plain_data import validate_data
 from ..wire.json_text import NOT_JSON, decode_json, describe_not_json, has_duplicates
-from ..wire.loose_json import NotOneMeaningError
-from .answer_form import RETURN_VALUE, AnswerForm
-from .readings import FIELDS, SHARED_FIELDS, read_answer, read_fields, read_values
+from .answer_form import FIELDS, RETURN_VALUE, SHARED_FIELDS, AnswerForm
+
+if TYPE_CHECKING:
+    from . import readings as lenient
+else:
+    lenient = LazyModule(f"{__package__}.readings")  # most answers are as they should be
 
 
 class BindingExpression(Struct, frozen=True):
@@ -71,7 +75,7 @@ def parse_answer(text: str, form: AnswerForm, *, is_strict: bool = False) -> Ans
     """
     return _parsed(
         lambda: parse_json_object(text),
-        lambda readings: read_answer(text, form, readings),
+        lambda readings: lenient.read_answer(text, form, readings),
         form,
         is_strict=is_strict,
     )
@@ -85,8 +89,8 @@ def has_answer(text: str, form: AnswerForm) -> bool:
         form: The ways to answer the block.
     """
     try:
-        fields = read_answer(text, form, [])
-    except NotOneMeaningError:
+        fields = lenient.read_answer(text, form, [])
+    except lenient.NotOneMeaningError:
         return False
     return fields.get("kind") in form.allowed_kinds
 
@@ -103,7 +107,7 @@ def answer_from_mapping(data: Mapping[str, Any], form: AnswerForm, *, is_strict:
         ExecutionError: It is no answer to this block; the message names the fault and its place.
     """
     return _parsed(
-        lambda: data, lambda readings: read_fields(data, form, readings), form, is_strict=is_strict
+        lambda: data, lambda readings: lenient.read_fields(data, form, readings), form, is_strict=is_strict
     )
 
 
@@ -123,7 +127,7 @@ def _parsed(
         readings: list[Reading] = []
         try:
             fields = loosely(readings)
-        except NotOneMeaningError:
+        except lenient.NotOneMeaningError:
             fields = None
         if fields is None:
             raise  # the error of the answer, which says what is wrong with it
@@ -139,7 +143,7 @@ def _with_read_bindings(answer: Answer, form: AnswerForm) -> Answer:
     else:
         return answer  # as in most answers
     readings: list[Reading] = []
-    bindings = read_values(answer.bindings, form.binding_types, readings)
+    bindings = lenient.read_values(answer.bindings, form.binding_types, readings)
     return replace(answer, bindings=bindings, readings=tuple(dict.fromkeys(readings))) if readings else answer
 
 

@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal, cast, get_args, get_origin
 
 from msgspec.structs import replace as structs_replace
 
-from ..configuration import StepContextLimits, StepExecutorConfiguration
+from ..configuration import StepContextLimits, StepExecutorConfiguration, StepPromptTemplates
 from ..errors import ConfigurationError, ExecutionError
 from ..kernel.context import StepContext
-from ..kernel.declared_types import resolve_annotation
+from ..kernel.declared_types import resolve_annotation, return_type
 from ..kernel.tools import FIND_TOOL_NAME, PROGRESS_TOOL_NAME, PROVIDED_TOOL_NAMES, SKILL_TOOL_NAME
 from ..prompt.plain_text import class_of
 from ..prompt.scalars import PLAIN_TYPES, find_scalar_text
@@ -30,7 +30,7 @@ from ..types.messages import UserContent
 from ..types.model import OutcomeTransport
 from ..types.outcomes import OutcomeKind
 from ..values.validation import as_written
-from .answer_form import AnswerForm, answer_form_of, known_return_type
+from .answer_form import AnswerForm, answer_form_of
 from .schemas import Endpoint
 
 _ANYTHING = frozenset({id(object), id(Any)})
@@ -72,6 +72,20 @@ def _names_class(context: StepContext) -> bool:
         if issubclass(type(value), type) and not issubclass(value, BaseException):  # pyright: ignore[reportArgumentType]
             return True
     return False
+
+
+def known_return_type(context: StepContext) -> object:
+    """The type of the return value; `object` if it is unknown.
+
+    Args:
+        context: The state of the step.
+    """
+    if id(context.return_annotation) in PLAIN_TYPES and not context.is_generator:
+        return context.return_annotation
+    try:
+        return return_type(context)
+    except ExecutionError:
+        return object  # a block that returns a value raises elsewhere; others do not need the type
 
 
 _ANY_TYPE = "object"
@@ -287,7 +301,8 @@ class StepPrompt:
     """Renders the prompts of a step.
 
     Args:
-        configuration: Templates, limits and fragments.
+        configuration: Limits and fragments.
+        templates: The templates of its profile.
         counter: Counts tokens.
         context: The state of the step.
         program: The program text.
@@ -301,6 +316,7 @@ class StepPrompt:
     """
 
     configuration: StepExecutorConfiguration
+    templates: StepPromptTemplates
     counter: TokenCounter
     context: StepContext
     program: str
@@ -412,19 +428,19 @@ class StepPrompt:
             has_tools=has_tools,
         )
 
-    def system(self, *, tools: str, outcome: str, form: AnswerForm | None = None) -> str:
+    def system(self, *, tools: str, outcome: str, types: str) -> str:
         """The system prompt, suffix fragments included.
 
         Args:
             tools: The instructions on tools.
             outcome: The instructions on the outcome.
-            form: The form of the answer, whose schemas say what stubs need not say again; None for all stubs.
+            types: The stubs of types; see `types`.
         """
         rendered = render_system_prompt(
-            self.configuration.templates.step_system_prompt_template,
+            self.templates.step_system_prompt_template,
             tools=tools,
             outcome=outcome,
-            types=self._types(form),
+            types=types,
             tool_result_max_tokens=self.tool_result_max_tokens,
         )
         text = rendered.strip()
@@ -435,15 +451,15 @@ class StepPrompt:
         fragments = (*self.configuration.system_prompt_suffix_fragments, *self.system_fragments)
         return "\n\n".join((text, *fragments))
 
-    def user(self, form: AnswerForm | None = None) -> tuple[UserContent, ...]:
-        """The user prompt, media in their places, suffix fragments included; `form` is that of `system`."""
+    def user(self, *, types: str) -> tuple[UserContent, ...]:
+        """The user prompt, media in their places, suffix fragments included; `types` as for `system`."""
         is_concise = self.configuration.profile == "concise"
         content = render_user_prompt(
-            self.configuration.templates.step_user_prompt_template,
+            self.templates.step_user_prompt_template,
             program=self.program.rstrip("\n") if is_concise else self.program,
             locals_section=self._sections[0],
             globals_section=self._sections[1],
-            types=self._types(form),
+            types=types,
             tool_result_max_tokens=self.tool_result_max_tokens,
         )
         if is_concise and content and isinstance(content[-1], str):
@@ -455,21 +471,18 @@ class StepPrompt:
     @property
     def needs_counting(self) -> bool:
         """Whether fitting types and values into their budgets may need the tokenizer."""
-        limits, context = self._limits, self.context
+        limits, context = self.configuration.context_limits, self.context
         return self._types_section.needs_counting(limits.types_max_tokens, self.counter) or not (
             _surely_fit(context.shown_locals, limits.locals_max_tokens, limits)
             and _surely_fit(context.referenced_globals, limits.globals_max_tokens, limits)
         )
 
-    @property
-    def _limits(self) -> StepContextLimits:
-        return self.configuration.context_limits
-
-    def _types(self, form: AnswerForm | None) -> str:
-        section = self._types_section
-        if form is not None and form.is_concise:
-            section = section.without_said(form.definitions)
-        return section.text(self._limits.types_max_tokens, self.counter)
+    def types(self, form: AnswerForm) -> str:
+        """The stubs of types, without those of which the schemas of a concise form say everything."""
+        max_tokens = self.configuration.context_limits.types_max_tokens
+        return self._types_section.text(
+            max_tokens, self.counter, said=form.definitions if form.is_concise else None
+        )
 
     @cached_property
     def _types_section(self) -> TypesSection:
@@ -521,7 +534,7 @@ class StepPrompt:
         return render_section(
             entries if only is None else {key: entries[key] for key in only if key in entries},
             section=name,
-            limits=self._limits,
+            limits=self.configuration.context_limits,
             references=self.context.mentions or self.context.references,
             style=self.configuration.json_renderer_style,
             show_secrets=self.configuration.show_secrets,

@@ -26,19 +26,7 @@ from ..types.outcomes import OUTCOME_KINDS, Reading
 from ..values.loose_values import loose_value
 from ..wire.json_text import NOT_JSON, decode_json
 from ..wire.loose_json import NotOneMeaningError, read_object, read_value, unfenced
-from .answer_form import AnswerForm
-
-FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "pass": (),
-    "return": ("return_value", "return_expression"),
-    "break": (),
-    "continue": (),
-    "raise": ("raise_message", "raise_error_type", "raise_expression"),
-}
-"""The fields of each outcome kind."""
-
-SHARED_FIELDS: Final = ("kind", "bindings", "expressions")
-"""The fields of all outcome kinds."""
+from .answer_form import FIELDS, SHARED_FIELDS, AnswerForm
 
 _ALL_FIELDS = frozenset({*SHARED_FIELDS, *(name for names in FIELDS.values() for name in names)})
 _MARGINS = (" ", "\t", "`")

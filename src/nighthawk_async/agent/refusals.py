@@ -10,6 +10,7 @@ from dataclasses import replace as replace_fields
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -29,7 +30,7 @@ from ..kernel.commit import find_interception_error
 from ..kernel.conclude import INITIALIZE_IT
 from ..kernel.environment import Environment, find_environment
 from ..kernel.reports import Corrected, ReadLeniently, correction_attributes, reading_attributes
-from ..kernel.tool_calls import ToolOutcome, canonical_arguments, outcome_of_failure
+from ..kernel.tool_calls import ToolOutcome, outcome_of_failure
 from ..observation import READ_AS, find_node_writer
 from ..prompt.stubs import TypeNames, fields_by_key, stub_of
 from ..prompt.types import is_type_alias
@@ -301,7 +302,7 @@ class RepeatedCalls(Struct, eq=False):
             turn: The turn of the step, from 1; 0 for an agent that has no turns, whose calls then count each.
         """
         self._enter(turn or self._turn + 1)
-        key = (call.name, canonical_arguments(call))
+        key = (call.name, _canonical_arguments(call))
         count = self._count_now(key)
         if count >= self.guard.fail_after:
             return Repetition(key=key, count=count, action="fail")
@@ -349,6 +350,15 @@ class RepeatedCalls(Struct, eq=False):
         streak = self._streaks[key]
         if streak.turn != self._turn:
             streak.turn, streak.count, streak.is_new = self._turn, count, False
+
+
+def _canonical_arguments(call: ToolCall) -> str:
+    """The canonical text of arguments, the same for every way of writing them; unchanged if not JSON."""
+    try:
+        value: object = msgspec.json.decode(call.arguments or "{}")
+        return msgspec.json.encode(value, order="sorted").decode()
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return call.arguments
 
 
 _Result: TypeAlias = Callable[[], Awaitable[ToolResult]]

@@ -34,6 +34,7 @@ from ..kernel.tool_calls import (
     render_outcome,
 )
 from ..kernel.tools import FIND_TOOL_NAME, Tool
+from ..lazy_exports import LazyModule
 from ..observation import NodeState, find_node_writer
 from ..secret_names import hides_value
 from ..tracing import Span
@@ -48,13 +49,14 @@ from .provided_tools import (
     find_tool,
     is_plain_assignment,
 )
-from .readings import read_call
 from .refusals import GuardedCalls, Refusals, count_correction, count_readings, find_host_error
 from .task import Conversation
 
 if TYPE_CHECKING:
+    from . import readings as lenient
     from .tool_search import ToolFinder
 else:
+    lenient = LazyModule(f"{__package__}.readings")  # a plain assignment is read as it is
     ToolFinder = object
 
 _Begun: TypeAlias = Callable[[], Awaitable[ToolResult]]
@@ -226,7 +228,9 @@ class Toolbox:
         if self._is_strict or is_plain_assignment(call, self._actor.context):
             return self._begin_placed(call, ())
         provided = (*self._carried_out, *self._withheld, *self._provided)
-        read = read_call(call, provided, self._functions, self._actor.context, self._max_argument_bytes)
+        read = lenient.read_call(
+            call, provided, self._functions, self._actor.context, self._max_argument_bytes
+        )
         begun = self._begin_placed(read.call, read.readings)
         if read.call.name == call.name:
             return begun

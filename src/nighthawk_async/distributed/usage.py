@@ -65,9 +65,9 @@ def add_usage(environment: Environment, model_name: str, usage: Usage) -> None:
         model_name: The model id.
         usage: The usage.
     """
-    environment.usage_meter.add(model_name, usage)
-    if environment.step is not None:
-        environment.step.actor.progress.usage_meter.add(model_name, usage)
+    step = environment.step
+    of_step = () if step is None else (step.actor.progress.usage_meter,)
+    environment.usage_meter.add(model_name, usage, *of_step)
 
 
 class _UsagePart(ProgramPart):

@@ -2,7 +2,7 @@
 
 from collections import ChainMap
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 import anyio.to_thread
@@ -14,7 +14,7 @@ from ..agent.refusals import GuardedCalls, Refusals, RepeatedCalls
 from ..agent.schemas import Endpoint, check_tools, endpoint_of
 from ..agent.task import AgentTask, Conversation, StepExecutionAgent, foreign_task, objection_to_agent
 from ..agent.toolbox import AnswerBindings, ResultRoom, Toolbox
-from ..configuration import StepExecutorConfiguration
+from ..configuration import Answers, StepExecutorConfiguration, StepPromptTemplates
 from ..errors import ConfigurationError, StepLimitError
 from ..kernel.context import StepContext
 from ..kernel.environment import Environment, get_current_step, get_environment, run_on_own_loop
@@ -187,6 +187,18 @@ class AgentStepExecutor:
             return chosen
         return "tool" if self.model is None else self.model.capabilities.default_transport
 
+    @cached_property
+    def _endpoint(self) -> Endpoint:
+        return endpoint_of(self.model, self.configuration.model_settings, "tool")
+
+    @cached_property
+    def _templates(self) -> StepPromptTemplates:
+        return self.configuration.templates
+
+    @cached_property
+    def _answers(self) -> Answers:
+        return self.configuration.resolved_answers
+
     @property
     def _context_window(self) -> int | None:
         return None if self.model is None else self.model.capabilities.context_window
@@ -271,6 +283,7 @@ class AgentStepExecutor:
         offering = () if transport == "direct" else environment.policies.all_of(Offering)
         prompt = StepPrompt(
             configuration=self.configuration,
+            templates=self._templates,
             counter=self.token_encoding,
             context=step.context,
             program=program,
@@ -285,7 +298,7 @@ class AgentStepExecutor:
             _check_mentioned_tools(step, (), transport)
             return await self._answer_directly(environment, step, prompt, span)
         await environment.tool_scope.prepare()
-        task = self._task(environment, step, prompt, transport, span)
+        task = self._task(environment, step, prompt, transport, offering, span)
         if not isinstance(self.agent, ModelAgent):  # each request of that one is reported and budgeted
             task = await foreign_task(task, step.actor.node)
         outcome = await self.agent.run(task)
@@ -325,6 +338,7 @@ class AgentStepExecutor:
         step: Step,
         prompt: StepPrompt,
         transport: OutcomeTransport,
+        offering: Sequence[Offering],
         span: Span | None,
     ) -> AgentTask:
         configuration, context, model = self.configuration, step.context, self.model
@@ -333,22 +347,25 @@ class AgentStepExecutor:
         conversation = Conversation.of_step(configuration, model, self.token_encoding, context.write_names)
         offered = prompt.offered_tools(transport)
         room = ResultRoom(policy, conversation)
-        toolbox = self._toolbox(environment, step, room, refusals, span, prompt, provided=offered)
+        toolbox = self._toolbox(
+            environment, step, room, refusals, offering, span, prompt, provided=offered
+        )
         model_name = "" if model is None else model.name
-        endpoint = endpoint_of(model, configuration.model_settings, "tool")
+        endpoint = self._endpoint
         tools = toolbox.definitions(are_strict=endpoint.enforces_strict_schemas)
         form = prompt.answer_form(
             transport, endpoint if transport == "tool" else Endpoint.of(model_name, "response")
         )
         _check_mentioned_tools(step, tools, transport)
         has_tools = bool(tools) or model is None  # an agent of the user's own may have others
-        system_prompt = _system_prompt(prompt, transport, form, offered, has_tools=has_tools)
+        types = prompt.types(form)
+        system_prompt = _system_prompt(prompt, transport, form, offered, types, has_tools=has_tools)
         has_calls = bool(tools) or transport == "tool"
         opening = step.opening
         return AgentTask(
             step_id=context.step_id,
             system_prompt=system_prompt,
-            user_prompt=prompt.user(form),
+            user_prompt=prompt.user(types=types),
             tools=tools,
             begin_tool_call=partial(_begin_counted, step, toolbox),
             outcome_transport="native" if transport == "native" else "tool",
@@ -372,7 +389,7 @@ class AgentStepExecutor:
             past=() if opening is None else opening.messages_for(model, has_tools=has_calls),
             keep_messages=partial(_keep_conversation, step, model_name, system_prompt, toolbox),
             begin_native_call=partial(_begin_native, step, environment, span),
-            answers=configuration.resolved_answers,
+            answers=self._answers,
         )
 
     def _toolbox(
@@ -381,6 +398,7 @@ class AgentStepExecutor:
         step: Step,
         room: ResultRoom,
         refusals: Refusals,
+        offering: Sequence[Offering],
         span: Span | None,
         prompt: StepPrompt,
         *,
@@ -395,7 +413,6 @@ class AgentStepExecutor:
             finder = tool_search.ToolFinder(offered.deferred, self.model)
         if functions:
             check_tools(tuple(functions.values()), self.model)
-        offering = environment.policies.all_of(Offering)
         offered_tools = [policy.provided_tool(environment, room, self.model) for policy in offering]
         guard = configuration.loop_guard
         return Toolbox(
@@ -406,7 +423,7 @@ class AgentStepExecutor:
             withheld=("nh_exec",) if configuration.provided_tools == "auto" and prompt.evaluates else (),
             carried_out=("nh_eval", "nh_assign") if configuration.provided_tools and prompt.evaluates else (),
             named=named_tools.tools_of(step.context, functions) if prompt.takes_results else None,
-            is_strict=configuration.resolved_answers == "strict",
+            is_strict=self._answers == "strict",
             deferred=offered.deferred if finder is None else {},
             finder=finder,
             offered=filter(None, offered_tools),
@@ -442,6 +459,7 @@ def _system_prompt(
     transport: OutcomeTransport,
     form: AnswerForm,
     offered: Sequence[str],
+    types: str,
     *,
     has_tools: bool,
 ) -> str:
@@ -449,11 +467,12 @@ def _system_prompt(
         return prompt.system(
             tools=prompt.cell_instructions(offered),
             outcome=prompt.concise_instructions(form, has_tools=has_tools),
-            form=form,
+            types=types,
         )
     return prompt.system(
         tools=prompt.tool_instructions(has_tools=has_tools),
         outcome=prompt.answer_instructions(transport, form, has_tools=has_tools, offered=offered),
+        types=types,
     )
 
 
@@ -463,8 +482,7 @@ def _usage_report(environment: Environment, step: Step, span: Span | None) -> Ca
     def report(model_name: str, usage: Usage) -> None:
         if span is not None:
             span.note(UsageReported(usage=usage))
-        environment.usage_meter.add(model_name, usage)
-        step.actor.progress.usage_meter.add(model_name, usage)
+        environment.usage_meter.add(model_name, usage, step.actor.progress.usage_meter)
 
     return report
 

@@ -16,7 +16,6 @@ from ..agent.answer_form import (
     RETURN_VALUE,
     AnswerForm,
     answer_form_of,
-    known_return_type,
     object_schema,
     variant_schemas,
     wrapped_schema,
@@ -24,7 +23,7 @@ from ..agent.answer_form import (
 from ..agent.model_call import find_partial_answer, load_price, report_request, stream_in, unreported_usage
 from ..agent.outcome_codec import answer_from_mapping, parse_json_object
 from ..agent.policies import active_fitting
-from ..agent.prompt import StepPrompt
+from ..agent.prompt import StepPrompt, known_return_type
 from ..agent.readings import read_variables
 from ..agent.refusals import (
     ANSWER_AGAIN,
@@ -332,13 +331,16 @@ async def _answer_at_once(
 ) -> tuple[StepOutcome, dict[str, object]]:
     context = step.context
     form = prompt.answer_form("direct", Endpoint.of(asker.model.name, "response"))
+    types = prompt.types(form)
     question = Question(
         name="step",
         schema=wrapped_schema(form),
         system_prompt=prompt.system(
-            tools="", outcome=prompt.answer_instructions("direct", form, has_tools=False)
+            tools="",
+            outcome=prompt.answer_instructions("direct", form, has_tools=False),
+            types=types,
         ),
-        user_prompt=prompt.user(),
+        user_prompt=prompt.user(types=types),
     )
 
     async def check(data: Mapping[str, Any]) -> tuple[StepOutcome, dict[str, object]]:

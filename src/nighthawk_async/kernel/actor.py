@@ -97,7 +97,7 @@ class Steering:
         "_cancel_request",
         "_interruptible",
         "_is_closed",
-        "_parking",
+        "_made_parking",
         "_parking_observer",
         "_stands",
         "_step_id",
@@ -114,7 +114,7 @@ class Steering:
         self._accepted: list[UserContent] = []
         self._taken = 0
         self._was_to_park = False
-        self._parking = Parking("step")
+        self._made_parking: Parking | None = None  # most steps are never asked to park
         self._cancel_request: tuple[str | None] | None = None
         self._interruptible: anyio.CancelScope | None = None
         self._is_closed = False
@@ -126,6 +126,14 @@ class Steering:
         self._stands: NodeState = "waiting"
 
     @property
+    def _parking(self) -> Parking:
+        if self._made_parking is None:
+            self._made_parking = Parking("step")
+            if self._is_closed:
+                self._made_parking.close()
+        return self._made_parking
+
+    @property
     def accepted(self) -> tuple[UserContent, ...]:
         """Every message that has arrived so far, delivered or not."""
         return tuple(self._accepted)
@@ -133,12 +141,13 @@ class Steering:
     @property
     def is_to_park(self) -> bool:
         """Whether it was asked to park, now or when it ended."""
-        return self._was_to_park or self._parking.state in ("suspending", "suspended")
+        made = self._made_parking
+        return self._was_to_park or (made is not None and made.state in ("suspending", "suspended"))
 
     @property
     def is_suspended(self) -> bool:
         """Whether the step is parked and waits to be resumed."""
-        return self._parking.is_suspended
+        return self._made_parking is not None and self._made_parking.is_suspended
 
     def steer(self, *content: UserContent) -> None:
         """Deliver a message to the model at its next turn, in the order of the messages, exactly once.
@@ -211,12 +220,6 @@ class Steering:
         """Call an observer when the step is about to park and when it goes on; not when it is cancelled."""
         self._parking_observer = observer
 
-    def note_admitted(self) -> None:
-        """Report to observers that it no longer waits."""
-        self._stands = "running"
-        if self.node is not None:
-            self.node.change_state("running")
-
     async def begin(self) -> None:
         """Wait while the step is suspended, before it begins.
 
@@ -276,7 +279,8 @@ class Steering:
             return ()
         self._is_closed = True
         self._was_to_park = self.is_to_park
-        self._parking.close()
+        if self._made_parking is not None:
+            self._made_parking.close()
         return self._take()
 
     def _take(self) -> tuple[UserContent, ...]:
@@ -285,7 +289,9 @@ class Steering:
         return messages
 
     async def _park(self) -> None:
-        if self._parking.state == "running":  # it was not asked to park
+        if self._made_parking is None and not self._is_closed:
+            return
+        if self._parking.state == "running":  # it is not asked to park
             return
         observer = self._parking_observer if self._parking.state == "suspending" else None
         if observer is not None:
@@ -531,8 +537,11 @@ class StepActor(Steering):
         self.context.phase = "ending"
 
     def in_flight(self) -> AbstractContextManager[None]:
-        """Return a context manager during which changes by other steps to what it binds are reported."""
+        """Begin, as the step is admitted; changes by others to what it binds are reported meanwhile."""
         self._has_begun = True
+        self._stands = "running"
+        if self.node is not None:
+            self.node.change_state("running")
         return self.guard.in_flight()
 
     def serve_in(self, task_group: TaskGroup) -> None:

@@ -12,7 +12,6 @@ from ..threads import call_in_thread
 from .conclude import StepResult
 from .environment import get_environment, run_from_sync, using_environment
 from .function_calls import AroundFunction, FunctionCall, FunctionFold, Run, passed
-from .prepare import step_id_of
 
 BindCall: TypeAlias = Callable[[FunctionCall], FunctionType]
 """Binds the code of a function for one call, which notes its commits and goes through no policy any more."""
@@ -129,7 +128,7 @@ def noting_commits(
     """
 
     def noted(index: int, result: StepResult) -> StepResult:
-        call.note_commit(step_id_of(blocks[index]), result.bindings)
+        call.note_commit(blocks[index].step_id, result.bindings)
         return result
 
     async def run_noted(index: int, *arguments: object) -> StepResult:

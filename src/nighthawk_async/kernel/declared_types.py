@@ -175,6 +175,8 @@ def resolve_annotation(annotation: object, context: StepContext, *, subject: str
         if isinstance(annotation, CodeType):
             names = {**names, **context.step_locals}
             annotation = eval(annotation, context.step_globals, names)
+        if type(annotation) is type:  # as most are: nothing in it is left to resolve
+            return annotation
         if isinstance(annotation, ItemsAnnotation):
             item = resolve_references(annotation.resolvable, context.step_globals, names)
             return annotation.type_of(item)
@@ -330,11 +332,6 @@ class ReturnCheck:
             else:
                 self._accepts_none = True
         return self._accepts_none
-
-    @property
-    def accepts_values(self) -> bool:
-        """Whether the function may return anything at all."""
-        return not _is_never(self.annotation)
 
     def returned(self, value: object, origin: Origin = "new") -> object:
         """Validate the value of a `return` statement.

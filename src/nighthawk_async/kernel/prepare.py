@@ -3,7 +3,7 @@
 import builtins
 from collections.abc import Callable, Mapping
 from types import MappingProxyType, ModuleType
-from typing import Any, NamedTuple, Optional, cast
+from typing import Any, NamedTuple, Never, NoReturn, Optional, cast
 
 from msgspec import Struct, field
 
@@ -57,7 +57,6 @@ class CalledBlock(NamedTuple):
         literal: The rendered literal of an f-string block; None for a plain literal.
         caller: The execution in which it is called; None for none.
         depth: The number of steps that it is nested in.
-        step_id: The step id.
     """
 
     block: NaturalBlock
@@ -66,12 +65,6 @@ class CalledBlock(NamedTuple):
     literal: str | None
     caller: Execution | None
     depth: int
-    step_id: str
-
-
-def step_id_of(block: NaturalBlock) -> str:
-    """The step id of a block, `python_module:line` (specification 10.1)."""
-    return f"{block.module}:{block.line}"
 
 
 def make_step(outer: Environment, execution_ref: ExecutionRef, called: CalledBlock) -> Step:
@@ -188,10 +181,13 @@ def prepare_step(
     step_locals = _step_locals(block, program, step_globals, site, python_locals, inherited)
     for name in block.read_names:
         _check_read(name, block, step_locals, step_globals)
-    allowed_kinds = permitted_kinds(block.allowed_kinds, program, filename=block.filename, line=block.line)
-    refused_kinds = _refused_kinds(block, site)
+    allowed_kinds = block.allowed_kinds
+    if program.denied_kinds:
+        allowed_kinds = permitted_kinds(allowed_kinds, program, filename=block.filename, line=block.line)
+    returned = object if site.return_check is None else site.return_check.annotation
+    refused_kinds = _refused_kinds(block, site, returned)
     context = StepContext(
-        step_id=step_id_of(block),
+        step_id=block.step_id,
         execution_ref=execution_ref,
         step_globals=step_globals,
         step_locals=step_locals,
@@ -218,8 +214,8 @@ def prepare_step(
     declared = {**context.parameter_annotations, **block.annotations}
     context.variable_annotations = {name: each for name, each in declared.items() if name in python_locals}
     context.initial_variables = {name: python_locals[name] for name in context.variable_annotations}
-    if "return" in context.allowed_kinds:
-        _check_return_type(site, context)
+    if returned is object and "return" in context.allowed_kinds:  # others were validated already
+        check_type(return_type(context), subject=f"step {context.step_id}: the return value")
     context.changes.objects = _objects_to_keep_valid(context)
     context.declared = _initial_objects(context)
     context.raise_error_types = {
@@ -230,24 +226,17 @@ def prepare_step(
     return context
 
 
-def _check_return_type(site: NaturalSite, context: StepContext) -> None:
-    """Check, before the model is asked, that the type of the return value can be validated."""
-    check = site.return_check
-    if check is None or check.annotation is object:  # else it was resolved and validated for good
-        check_type(return_type(context), subject=f"step {context.step_id}: the return value")
-
-
-def _refused_kinds(block: NaturalBlock, site: NaturalSite) -> dict[OutcomeKind, str]:
+def _refused_kinds(block: NaturalBlock, site: NaturalSite, returned: object) -> dict[OutcomeKind, str]:
     """The outcomes that would make the function return what its annotation excludes, with the reasons."""
     check = site.return_check
     refused: dict[OutcomeKind, str] = {}
     if check is None:
         return refused
     if block.ends_function and not check.accepts_none:
-        name = type_name(check.annotation)
+        name = type_name(returned)
         refused["pass"] = f"nothing comes after the block, and the function must return {name}"
-    if not check.accepts_values:
-        refused["return"] = f"the function must not return: its annotation is {type_name(check.annotation)}"
+    if returned is NoReturn or returned is Never:
+        refused["return"] = f"the function must not return: its annotation is {type_name(returned)}"
     return refused
 
 
@@ -287,7 +276,7 @@ def _step_locals(
     """The names of the calling step, overridden by the values of the block's own names at its site."""
     step_locals = {name: value for name, value in inherited.items() if name != "__builtins__"}
     own = block.local_names | block.free_names
-    for name in (*block.write_names, *_roots(program)):
+    for name in (*block.write_names, *program.roots):
         if name in own or name in block.write_names or name in step_globals or hasattr(builtins, name):
             step_locals.pop(name, None)  # an inherited name must not hide the variable that the block means
         if name in site.captured and name not in block.write_names:
@@ -298,16 +287,11 @@ def _step_locals(
     return step_locals
 
 
-def _roots(program: NaturalProgram) -> dict[str, None]:
-    """The names that the program references, in order."""
-    return dict.fromkeys(reference.partition(".")[0] for reference in program.references)
-
-
 def _inherited_names(
     program: NaturalProgram, python_locals: Mapping[str, object], inherited: Mapping[str, object]
 ) -> frozenset[str]:
     """The names that come from the calling step alone, and that the program does not reference."""
-    return frozenset(inherited.keys() - python_locals.keys() - _roots(program).keys()) if inherited else _NONE
+    return frozenset(inherited.keys() - python_locals.keys() - set(program.roots)) if inherited else _NONE
 
 
 _NONE: frozenset[str] = frozenset()
@@ -430,8 +414,7 @@ def _raise_error_types(
 ) -> dict[str, type[Exception]]:
     """The exception types that the program names, with or without angle brackets."""
     types: dict[str, type[Exception]] = {}
-    names = program.words.union(reference for reference in program.references if "." not in reference)
-    for name in sorted(names):
+    for name in program.possible_types:
         value = site.captured.get(name, _lookup(name, context))
         if not issubclass(type(value), type):  # not isinstance, which reads `__class__` of the value
             continue
@@ -487,10 +470,8 @@ def _referenced_globals(
     program: NaturalProgram, context: StepContext, implicit_references: Mapping[str, object]
 ) -> dict[str, object]:
     """Names of the program, and implicit ones, that exist only in the step globals."""
-    names = _roots(program)
-    names.update(dict.fromkeys(implicit_references))
     return {
         name: context.step_globals[name]
-        for name in names
+        for name in dict.fromkeys((*program.roots, *implicit_references))
         if name not in context.step_locals and name in context.step_globals
     }

@@ -311,6 +311,10 @@ class ObservedStep:
     Args:
         activity: The step.
         span: Its span, which the caller ends; None for none.
+        parent: The node below which it is shown; None without observers.
+
+    Attributes:
+        control: Executes the step unless an observer cancels it; None without observers.
     """
 
     __slots__ = (
@@ -318,19 +322,19 @@ class ObservedStep:
         "_activity",
         "_actor",
         "_before",
-        "_control",
         "_node",
         "_parent",
         "_span",
+        "control",
     )
 
-    def __init__(self, activity: KernelActivity, span: Span | None) -> None:
+    def __init__(self, activity: KernelActivity, span: Span | None, parent: NodeWriter | None) -> None:
         self._activity = activity
         self._span = span
-        self._parent = find_node_writer()
+        self._parent = parent
         self._actor: StepActor | None = None
         self._before: Mapping[str, object] = {}
-        self._control: _ControlledStep | None = None
+        self.control: _ControlledStep | None = None
         self._node: NodeWriter | None = None
         self._active_node: using_node_writer | None = None
 
@@ -373,7 +377,7 @@ class ObservedStep:
         if self._activity.attempt is not None:
             attributes["nighthawk.step.attempt"] = self._activity.attempt
         self._before = _bindings(context)
-        self._control = _ControlledStep(step.actor)
+        self.control = _ControlledStep(step.actor)
         self._node = step.actor.node = self._parent.begin_child(
             "step",
             context.step_id,
@@ -381,22 +385,11 @@ class ObservedStep:
             source=context.step_id,
             inputs=self._before,
             attributes=attributes,
-            control=self._control,
+            control=self.control,
         )
         step.listen(_ShownValues(self._node))
         self._active_node = using_node_writer(self._node)
         self._active_node.__enter__()
-
-    def execute(self, work: Awaitable[Result]) -> Awaitable[Result]:
-        """Execute the step, unless an observer cancels it.
-
-        Args:
-            work: The execution of the step.
-
-        Raises:
-            TaskCancelledError: An observer cancelled it.
-        """
-        return work if self._control is None else self._control.execute(work)
 
     def end(self, outcome: StepOutcome, result: StepResult) -> None:
         """Report the end of the step.
@@ -455,6 +448,7 @@ class _ControlledStep:
         self._reason: str | None = None
 
     async def execute(self, work: Awaitable[Result]) -> Result:
+        """Execute the step; raises `TaskCancelledError` if an observer cancels it."""
         with self._scope:
             return await work
         raise TaskCancelledError(task_id=current_task().id, reason=self._reason, forced=False)

@@ -28,7 +28,7 @@ from contextvars import Context, copy_context
 from copy import copy
 from threading import get_ident
 from types import TracebackType
-from typing import Any, Generic, Literal, Protocol, TypeVar, TypeVarTuple, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, TypeVarTuple, cast
 
 import anyio
 from anyio import CancelScope, RunFinishedError, from_thread, get_cancelled_exc_class
@@ -38,12 +38,17 @@ from anyio.lowlevel import EventLoopToken, current_token
 from ..actors import BareTaskGroup
 from ..errors import NestedStepLimitError, NighthawkError
 from ..executions import depth_below, find_execution
+from ..lazy_exports import LazyModule
 from ..parallel.event_loop import is_loop_thread
-from ..parallel.fair_queue import FairQueue, wake
 from ..parallel.task_current import change_place, find_node
 from ..parallel.task_node import ResourceKeeper, TaskNode
 from ..threads import wait_interruptibly
 from .features import Feature
+
+if TYPE_CHECKING:
+    from ..parallel import fair_queue
+else:
+    fair_queue = LazyModule("nighthawk_async.parallel.fair_queue")  # most runs admit every step at once
 
 
 def checked_max_concurrent_steps(value: object) -> int | None:
@@ -78,7 +83,7 @@ class StepAdmission:
     def __init__(self, max_concurrent_steps: int) -> None:
         self._free = max_concurrent_steps
         self._lock = threading.Lock()  # the event loops of portal threads share the run
-        self._queue = FairQueue[Slot](self._lock)
+        self._queue = fair_queue.FairQueue[Slot](self._lock)
 
     async def enter(self, parent: Slot | None = None) -> Slot:
         """Take a slot for a step, waiting until one is free.
@@ -99,7 +104,7 @@ class StepAdmission:
             slot.steps -= 1
             self._free += not slot.steps
             served = self._queue.move()
-        wake(served)
+        fair_queue.wake(served)
 
     def _take(self) -> Slot | None:
         if not self._free:

@@ -19,6 +19,7 @@ from ..errors import ExecutionError
 from ..executions import depth_below, find_execution
 from ..journal_ports import RunJournal
 from ..natural.blocks import NaturalBlock
+from ..observation import find_node_writer
 from ..threads import call_in_thread
 from ..tracing import find_tracing, traced
 from ..types.execution import ExecutionRef
@@ -43,11 +44,14 @@ from .environment import (
     using_environment,
 )
 from .fold import Answer, StepEnd, StepFold
-from .prepare import CalledBlock, NaturalSite, make_step, step_id_of
+from .prepare import CalledBlock, NaturalSite, make_step
 from .reports import KernelActivity, ObservedStep
 from .run_state import STRETCH, in_own_task, too_deep
 from .step import SteerableStep, Step, StepAttempt, admitted
 from .usage_meter import LastStep
+
+_NOTHING = nullcontext()
+"""The context where nothing traces a step, and nothing is to last as long as it."""
 
 
 def run_step_from_sync(
@@ -56,7 +60,7 @@ def run_step_from_sync(
     """Execute a block of a synchronous natural function; see `run_step`."""
     # Taken here: on the other side of the bridge, each step is in a task of its own.
     place = "" if find_journal() is None else take_step_place(block, python_locals, literal)
-    with LastStep(step_id_of(block)) as last:  # in the context of the caller
+    with LastStep(block.step_id) as last:  # in the context of the caller
         return run_from_sync(run_step, block, site, python_locals, literal, place, last)
 
 
@@ -95,12 +99,11 @@ async def run_step(
     """
     caller = find_execution()
     depth = depth_below(caller)
-    step_id = step_id_of(block)
-    with last or LastStep(step_id) as last:
+    with last or LastStep(block.step_id) as last:
         outer = get_environment()
         if outer.journal is not None and not place:
             place = take_step_place(block, python_locals, literal)
-        called = CalledBlock(block, site, python_locals, literal, caller, depth, step_id)
+        called = CalledBlock(block, site, python_locals, literal, caller, depth)
         execution = _BlockExecution(outer, called, place, last)
         begins_stretch = depth > 0 and depth % STRETCH == 0
         return await in_own_task(execution.run) if begins_stretch else await execution.run()
@@ -142,7 +145,9 @@ class _BlockExecution:
         """Execute the block, in several attempts if a policy asks for them."""
         execute = self._execute_at_place if self._place else self._execute
         repeating = self._outer.policies.repeating
-        return execute() if repeating is None else repeating.execute_block(self._called.step_id, execute)
+        return (
+            execute() if repeating is None else repeating.execute_block(self._called.block.step_id, execute)
+        )
 
     async def _execute_at_place(self, attempt: StepAttempt | None = None, /) -> StepResult:
         """Execute it once, at its place in a run with a journal."""
@@ -154,15 +159,15 @@ class _BlockExecution:
         outer = self._outer if attempt is None else get_environment()
         called, number = self._called, None if attempt is None else attempt.number
         execution_ref = _identity_of(outer, called)
-        tracing = find_tracing()
+        tracing, parent = find_tracing(), find_node_writer()
         activity = KernelActivity(name="step", execution_ref=execution_ref, attempt=number)
         with (
-            nullcontext() if tracing is None else traced(activity) as span,
-            ObservedStep(activity, span) as observed,
+            _NOTHING if tracing is None else traced(activity) as span,
+            ObservedStep(activity, span, parent) as observed,
         ):
             try:
                 if called.depth >= outer.max_depth:
-                    raise too_deep(called.depth, outer.max_depth, step_id=called.step_id)
+                    raise too_deep(called.depth, outer.max_depth, step_id=called.block.step_id)
                 step = make_step(outer, execution_ref, called)
                 self._begin_attempt(outer, step)
                 observed.begin(step)
@@ -171,12 +176,14 @@ class _BlockExecution:
                 environment = outer.of_step(step, called.block.address, tracing)
                 execution = _StepExecution(outer, environment, step, called.site, attempt)
                 work = execution.run() if step.limit_wait is None else step.limit_wait(execution.run)
-                outcome, result = await observed.execute(work)
+                control = observed.control
+                outcome, result = await (work if control is None else control.execute(work))
             except Exception as error:
                 mark_with_execution(error, execution_ref)
                 hide_frames_from_pytest()
                 raise
-            mark_with_execution(result.exception, execution_ref)
+            if result.exception is not None:
+                mark_with_execution(result.exception, execution_ref)
             observed.end(outcome, result)
             self._last.outcome = outcome.kind
             return result
@@ -184,7 +191,8 @@ class _BlockExecution:
     def _begin_attempt(self, outer: Environment, step: Step) -> None:
         """Keep the facts of the step for its task, and what the journal is to record of it."""
         called = self._called
-        self._last.begin_attempt(step.actor.progress.usage_meter)
+        self._last.conversation = None  # that of the attempt before
+        self._last.usage_meter = step.actor.progress.usage_meter
         step.kept = self._last
         if outer.journal is not None:
             step.place = current_place()
@@ -237,7 +245,6 @@ class _StepExecution:
                 slot = None if parent is None else parent.actor.slot
                 async with admitted(actor, run_state.admission, slot), run_state.using_resources():
                     self._environment.usage_meter.count_step()
-                    actor.note_admitted()
                     with using_environment(self._environment), step.execution, actor.in_flight():
                         return await self._execute_and_close()
 
@@ -271,9 +278,9 @@ class _StepExecution:
     async def execute(self, answer: Answer | None) -> StepEnd:
         """Ask the executor, unless a policy has answered, and conclude the step."""
         environment, step = self._environment, self._step
-        async with nullcontext() if step.alongside is None else step.alongside:
+        async with _NOTHING if step.alongside is None else step.alongside:
             activity = KernelActivity(name="step_executor", execution_ref=environment.execution_ref)
-            with nullcontext() if environment.tracing is None else traced(activity):
+            with _NOTHING if environment.tracing is None else traced(activity):
                 given: object = answer or await _ask_executor(environment, step)
                 await self._steerable.end()
             outcome, bindings = _checked_answer(given, environment.step_executor, step.context.step_id)
@@ -347,7 +354,7 @@ def _identity_of(outer: Environment, called: CalledBlock) -> ExecutionRef:
     return ExecutionRef(
         run_id=outer.execution_ref.run_id,
         scope_id=outer.execution_ref.scope_id,
-        step_id=called.step_id,
+        step_id=called.block.step_id,
         execution_id=os.urandom(16).hex(),
         parent_execution_id=None if called.caller is None else called.caller.id,
     )

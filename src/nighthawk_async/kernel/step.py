@@ -527,10 +527,11 @@ class SteerableStep:
         actor: The actor of the step.
     """
 
-    __slots__ = ("_actor", "_node")
+    __slots__ = ("_actor", "_has_ended", "_node")
 
     def __init__(self, actor: StepActor) -> None:
         self._actor = actor
+        self._has_ended = False
         self._node: TaskNode | None = None
 
     def __enter__(self) -> "SteerableStep":
@@ -545,7 +546,8 @@ class SteerableStep:
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._close()
+        if not self._has_ended:
+            self._close()
 
     async def end(self) -> None:
         """Pass the last turn boundary, when the executor has its outcome: wait while the step is suspended.
@@ -563,6 +565,7 @@ class SteerableStep:
             warnings.warn(text, UndeliveredSteeringWarning, stacklevel=1)
 
     def _close(self) -> tuple[UserContent, ...]:
+        self._has_ended = True
         if self._node is not None:
             self._node.remove_control(self._actor)
             self._node = None

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NoReturn, cast
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 from pydantic_core import SchemaValidator, core_schema
@@ -201,15 +200,6 @@ def with_arguments(call: ToolCall, arguments: Mapping[str, Any], *, author: str)
         what = f"{author} rewrote a tool call to what is not JSON"
         raise HookError(f"{what}: {error}", hook=author).without_content(what) from error
     return ToolCall(id=call.id, name=call.name, arguments=text)
-
-
-def canonical_arguments(call: ToolCall) -> str:
-    """The canonical text of arguments, the same for every way of writing them; unchanged if not JSON."""
-    try:
-        value: object = msgspec.json.decode(call.arguments or "{}")
-        return msgspec.json.encode(value, order="sorted").decode()
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return call.arguments
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -110,22 +110,24 @@ class UsageMeter:
         with self._lock:
             return dict(self._readings)
 
-    def add(self, model_name: str, usage: Usage) -> None:
+    def add(self, model_name: str, usage: Usage, *others: "UsageMeter") -> None:
         """Count the usage of one model request here and in every enclosing scope.
 
         Args:
             model_name: The model id.
             usage: The usage; impossible numbers are left out.
+            others: Meters in which it is counted as well, and in every scope that encloses them.
         """
         usage = usage.credible()
-        meter: UsageMeter | None = self
-        while meter is not None:
-            with meter._lock:
-                counted = meter._by_model.get(model_name)
-                meter._by_model[model_name] = usage if counted is None else counted + usage
-            meter = meter._parent
-        if self._receiver is not None:
-            self._receiver.add(model_name, usage)
+        for innermost in (self, *others):
+            meter: UsageMeter | None = innermost
+            while meter is not None:
+                with meter._lock:
+                    counted = meter._by_model.get(model_name)
+                    meter._by_model[model_name] = usage if counted is None else counted + usage
+                meter = meter._parent
+            if innermost._receiver is not None:
+                innermost._receiver.add(model_name, usage)
 
     def count_step(self) -> None:
         """Count a step that begins, here and in every enclosing scope."""
@@ -327,15 +329,6 @@ class LastStep:
             task: The task, as `parallel.task_current.find_task` returns it.
         """
         return self._task() is task
-
-    def begin_attempt(self, usage_meter: UsageMeter) -> None:
-        """Forget the attempt before; an attempt begins.
-
-        Args:
-            usage_meter: Its usage.
-        """
-        self.conversation = None
-        self.usage_meter = usage_meter
 
     def __enter__(self) -> "LastStep":
         _last_step.set(None)  # so that nothing that begins within the step inherits it

@@ -14,12 +14,13 @@ from contextlib import AbstractAsyncContextManager
 from random import random
 from time import perf_counter
 from types import MappingProxyType, TracebackType
-from typing import Self, TypeAlias
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 import anyio
 
 from ..errors import ModelError, ModelProviderError
 from ..kernel.reports import waiting_state
+from ..lazy_exports import LazyModule
 from ..ports import AttemptUsage, ResendCheck, ResponseStream, may_send_again
 from ..tracing import find_trace_context
 from ..types.model import ModelEvent, ModelPrice, ResponseFailed, UsageReported
@@ -32,8 +33,12 @@ from .pacing import Pacer, PacerSource, Permit
 from .prepared_settings import HttpRequestPlan
 from .pricing import UsageTally
 from .response_body import LoopTurns, ResponseBody, check_head
-from .signing import RequestSigner
 from .time_limits import TimeLimits
+
+if TYPE_CHECKING:
+    from . import signing
+else:
+    signing = LazyModule(f"{__package__}.signing")  # most endpoints have a key
 
 # Without a user agent, some gateways refuse a request; compression would delay the events of a stream.
 _HEADERS = {"accept-encoding": "identity", "user-agent": "nighthawk-async"}
@@ -382,11 +387,13 @@ class Exchange(ResponseStream):
                     self._permit.release()
 
 
-def _signer_of(plan: HttpRequestPlan) -> RequestSigner | None:
+def _signer_of(plan: HttpRequestPlan) -> "signing.RequestSigner | None":
     credentials = plan.settings.credentials
     if credentials is None:
         return None
-    return RequestSigner(credentials, endpoint=plan.endpoint, path=plan.encoded.path, body=plan.encoded.body)
+    return signing.RequestSigner(
+        credentials, endpoint=plan.endpoint, path=plan.encoded.path, body=plan.encoded.body
+    )
 
 
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})

@@ -9,6 +9,7 @@ A block is an expression statement that is a string literal or an f-string start
 import ast
 import re
 from collections.abc import Mapping
+from functools import cached_property
 from types import CodeType
 from typing import TypeAlias
 
@@ -125,7 +126,7 @@ class RenderedText(str):
         return text
 
 
-class NaturalBlock(Struct, frozen=True, kw_only=True):
+class NaturalBlock(Struct, frozen=True, kw_only=True, dict=True):
     """One natural block of one function.
 
     Args:
@@ -178,7 +179,12 @@ class NaturalBlock(Struct, frozen=True, kw_only=True):
     handled_errors: tuple[str, ...] = ()
     returned_names: frozenset[str] = frozenset()
 
-    @property
+    @cached_property
+    def step_id(self) -> str:
+        """The step id of its executions, `python_module:line` (specification 10.1)."""
+        return f"{self.module}:{self.line}"
+
+    @cached_property
     def address(self) -> str:
         """Its address, `python_module:function:number`, independent of lines and folders."""
         return f"{self.module}:{self.function_name}:{self.number}"

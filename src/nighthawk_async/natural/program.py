@@ -9,6 +9,7 @@ import keyword
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import cast
 
 from msgspec import Struct
@@ -275,7 +276,7 @@ SENTINEL = "natural\n"
 _WORD = re.compile(r"(?<![\w.])[^\W\d_]\w*+(?!\.\w)")  # no part of a dotted name, which has another meaning
 
 
-class NaturalProgram(Struct, frozen=True, kw_only=True):
+class NaturalProgram(Struct, frozen=True, kw_only=True, dict=True):
     """One natural program.
 
     Args:
@@ -293,6 +294,17 @@ class NaturalProgram(Struct, frozen=True, kw_only=True):
     references: tuple[str, ...]
     mentions: tuple[str, ...]
     words: frozenset[str]
+
+    @cached_property
+    def roots(self) -> tuple[str, ...]:
+        """The names that it references, in order; of a dotted path, the first part."""
+        return tuple(dict.fromkeys(reference.partition(".")[0] for reference in self.references))
+
+    @cached_property
+    def possible_types(self) -> tuple[str, ...]:
+        """The names that may be those of types, in alphabetical order, with or without angle brackets."""
+        names = self.words.union(reference for reference in self.references if "." not in reference)
+        return tuple(sorted(names))
 
 
 def parse_program(literal: str, *, filename: str, line: int) -> NaturalProgram:

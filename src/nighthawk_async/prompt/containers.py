@@ -180,11 +180,6 @@ class Opened(Struct, frozen=True):
     last: Callable[[int], Iterable[Any]] | None = None
     numbers: Callable[[], Numbers | None] = lambda: None
 
-    @property
-    def has_keys(self) -> bool:
-        """Whether the items are pairs."""
-        return self.noun != "items"
-
 
 _Open: TypeAlias = Callable[[Any], Opened]
 

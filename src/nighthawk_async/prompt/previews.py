@@ -357,8 +357,9 @@ class _Walk:
 
     def start(self, value: object, cells: int) -> Part:
         """Convert the value itself."""
-        if self._is_object_type(type(value)):
-            self._objects.claim(value, type(value), self._objects.root)
+        cls = type(value)
+        if id(cls) not in SCALARS and id(cls) not in OPENERS and self._is_object_type(cls):
+            self._objects.claim(value, cls, self._objects.root)
         return self.convert(value, cells, 0, self._objects.root)[0]
 
     def convert(self, value: object, cells: int, depth: int, path: Path) -> tuple[Part, int]:
@@ -494,7 +495,7 @@ class _Walk:
 
     def _keys_and_items(self, opened: Opened, parts: list[Any]) -> tuple[list[str] | None, list[Any]]:
         """The keys as text, and the items, secrets among them hidden."""
-        if not opened.has_keys:
+        if not _has_keys(opened):
             return None, parts
         keys: list[str] = []
         items: list[Any] = []
@@ -521,7 +522,7 @@ class _Walk:
                 continue
             if opened.noun == "fields":
                 paths[index] = Path(path, ".", parts[index][0])
-            elif opened.has_keys:
+            elif _has_keys(opened):
                 paths[index] = Path(path, "[", parts[index][0])
             else:
                 paths[index] = Path(path, "{" if opened.is_unordered else "[", _place(index, gap, left_out))
@@ -555,11 +556,11 @@ class _Walk:
     ) -> tuple[list[Any], int | None]:
         """The parts to convert, and the number of first ones where the others are the last ones."""
         room = cells - 1 if depth < _MAX_DEPTH else 0
-        least = opened.length * _LEAST_CELLS_OF_PAIR if opened.has_keys else opened.length
+        least = opened.length * _LEAST_CELLS_OF_PAIR if _has_keys(opened) else opened.length
         if least > room and not self._is_selective:
             raise _TooLarge
         parts = take(opened.items, min(opened.length, room))
-        has_room_for_keys = self.shows_ending and opened.has_keys and opened.length <= MOST_FIELDS
+        has_room_for_keys = self.shows_ending and _has_keys(opened) and opened.length <= MOST_FIELDS
         if self._is_selective and len(parts) > _LEAST_PARTS and not has_room_for_keys:
             # A few parts shown well are more useful than all of them shown as stumps.
             del parts[max(_LEAST_PARTS, room // self._usual_cost(parts[0], opened, room, depth, path)) :]
@@ -574,7 +575,7 @@ class _Walk:
 
     def _usual_cost(self, part: Any, opened: Opened, room: int, depth: int, path: Path) -> int:
         """The cells that a part takes, estimated from the first."""
-        item: object = part[1] if opened.has_keys else part
+        item: object = part[1] if _has_keys(opened) else part
         if is_string(item):
             return max(_CELLS_PER_SCALAR, _demand(item, room // _LEAST_PARTS))
         if find_scalar_text(type(item)) is not None:
@@ -589,6 +590,11 @@ class _Walk:
         demands = [_demand(item, cells) for item in items]
         level = fair_level(demands, cells)
         return [min(demand, level) for demand in demands]
+
+
+def _has_keys(opened: Opened) -> bool:
+    """Whether the items are pairs."""
+    return opened.noun != "items"
 
 
 def _place(index: int, gap: int | None, left_out: int) -> int:

@@ -58,18 +58,15 @@ class RenderedSection(Struct, frozen=True, kw_only=True):
         parts: The content in order; adjacent lines are one text. Empty when there are no entries.
         truncation_reason: The limit that kept entries out: `tokens`, `items`, or None when all are shown.
         shows_callables: Whether it shows functions or methods.
-        is_incomplete: Whether an entry is left out or cut, or a value hidden.
+        is_incomplete: Whether an entry is left out or cut.
+        hides_values: Whether a value is hidden.
     """
 
     parts: tuple[UserContent, ...]
     truncation_reason: Literal["tokens", "items"] | None = None
     shows_callables: bool = False
     is_incomplete: bool = False
-
-    @property
-    def hides_values(self) -> bool:
-        """Whether a value is hidden."""
-        return any(HIDDEN in part for part in self.parts if isinstance(part, str))
+    hides_values: bool = False
 
 
 def render_section(
@@ -138,11 +135,13 @@ def render_section(
         room.snip()
         _log_truncation(section, reason, max_tokens=max_tokens, max_items=max_items)
     room.give_away(references)
+    parts = room.parts()
     return RenderedSection(
-        parts=room.parts(),
+        parts=parts,
         truncation_reason=reason,
         shows_callables=any(map(_shows_callables, shown)),
         is_incomplete=reason is not None or room.is_cut or any(map(_lacks_fields, shown)),
+        hides_values=any(HIDDEN in part for part in parts if isinstance(part, str)),
     )
 
 

@@ -8,8 +8,8 @@ import anyio
 import pytest
 
 import nighthawk_async as nh
-from nighthawk_async.agent.model_call import open_stream
-from nighthawk_async.ports import ForwardedStream, ResponseStream, usage_so_far
+from nighthawk_async.agent.model_call import open_stream, usage_so_far
+from nighthawk_async.ports import ForwardedStream, ResponseStream
 from nighthawk_async.testing import ScriptedExecutor
 from tests.unit.observe.told_nodes import root
 from tests.unit.policies.budget_models import PRICE

@@ -315,14 +315,12 @@ class TypesSection:
         self._bytes = len(self._whole.encode("utf-8", "replace"))
         self._fitted: dict[tuple[int, TokenCounter], str] = {}
 
-    def without_said(self, schemas: Mapping[str, Mapping[str, Any]]) -> "TypesSection":
+    def _without_said(self, schemas: Mapping[str, Mapping[str, Any]]) -> "TypesSection":
         """The section without the types of which JSON Schemas say all that their stubs say.
 
         Args:
             schemas: The schemas by the names of the types.
         """
-        if not self._stubs:
-            return self
         known = self._said.get(id(schemas))
         if known is None or known[0] is not schemas:
             kept = [
@@ -352,13 +350,19 @@ class TypesSection:
         is_known = (max_tokens, counter) in self._fitted
         return 0 < max_tokens < self._bytes and not is_known
 
-    def text(self, max_tokens: int, counter: TokenCounter) -> str:
+    def text(
+        self, max_tokens: int, counter: TokenCounter, *, said: Mapping[str, Mapping[str, Any]] | None = None
+    ) -> str:
         """The section within a budget; empty when there is nothing to show.
 
         Args:
             max_tokens: The number of tokens that it may have; 0 for no section.
             counter: Counts tokens.
+            said: JSON Schemas by the names of types; a type is left out if its schema says all that its stub
+                says. None for all types.
         """
+        if said is not None and self._stubs:
+            return self._without_said(said).text(max_tokens, counter)
         if max_tokens == 0 or self._bytes <= max_tokens:
             return self._whole if max_tokens else ""
         key = (max_tokens, counter)

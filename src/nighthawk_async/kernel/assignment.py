@@ -28,6 +28,7 @@ from ..values.error_text import describe_error, describe_validation_error
 from ..values.plain_data import validate_data
 from ..values.snapshots import Snapshot
 from ..values.validation import NEW, Declared, ItemsAnnotation, can_validate, validate_value, with_unpacked
+from .cells import printing_to_cell
 from .context import StepContext, compile_tree, context_of_code, parse_code, with_constant
 from .declared_types import (
     annotations_of,
@@ -369,7 +370,7 @@ def with_checked_arguments(
     found = find_natural(function)
     check = None if found is None else _check_of(found.entry)
     if found is None or check is None:
-        return function, args, kwargs
+        return printing_to_cell(function), args, kwargs
     innermost, _, first, held = found
     checked_args, checked_kwargs = check.validated(
         (*first, *args), {**held, **kwargs}, declared=((NEW,) * len(first) + declared[0], declared[1])
@@ -418,8 +419,10 @@ class _CallChecks:
 
     def function_of(self, function: object, sources: Sources) -> object:
         """Return the function of a call; of a natural function, one that validates its arguments."""
-        if type(function) in _NEVER_NATURAL or find_natural(function) is None:
+        if type(function) in _NEVER_NATURAL:
             return function
+        if find_natural(function) is None:
+            return printing_to_cell(cast("Callable[..., object]", function))
         context = context_of_code(sys._getframe(1))  # pyright: ignore[reportPrivateUsage]
         declared: _Declarations = ((), {}) if context is None else _declared_arguments(sources, context)
         return partial(_call, cast("Callable[..., object]", function), declared)

@@ -37,7 +37,7 @@ from ..types.outcomes import (
     StepOutcome,
 )
 from ..values.snapshots import NEVER_CHANGED, Snapshot
-from .cells import CELL, CURRENT_CELL, builtin_of_step, with_cell
+from .cells import CELL, CURRENT_CELL, builtin_of_step, with_cell, with_output
 
 __all__ = [
     "AsyncStepExecutor",
@@ -585,9 +585,9 @@ def compile_tree(tree: ast.AST, *, filename: str, mode: str) -> types.CodeType:
     Raises:
         SyntaxError: Python does not allow it.
     """
-    whole = cast("Any", ast.fix_missing_locations(tree))
+    whole = cast("Any", ast.fix_missing_locations(with_output(tree)))
     code = compile(whole, filename, mode, flags=_FLAGS, dont_inherit=True)
-    return with_constant(code, CELL, CURRENT_CELL) if mode == "exec" else code
+    return with_constant(code, CELL, CURRENT_CELL)
 
 
 def with_constant(code: types.CodeType, placeholder: str, value: object) -> types.CodeType:

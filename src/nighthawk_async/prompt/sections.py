@@ -32,7 +32,14 @@ from .plain_text import (
     type_module,
     type_name,
 )
-from .scalars import PLAIN_TYPES, EnumerationDescription, describe_enumeration, find_scalar_text, module_name
+from .scalars import (
+    PLAIN_TYPES,
+    EnumerationDescription,
+    describe_enumeration,
+    find_scalar_text,
+    is_abridged,
+    module_name,
+)
 from .section_room import SNIPPED as SNIPPED
 from .section_room import SectionRoom
 from .tokens import TokenCounter
@@ -142,7 +149,7 @@ def render_section(
         parts=room.parts(),
         truncation_reason=reason,
         shows_callables=any(map(_shows_callables, shown)),
-        is_incomplete=reason is not None or room.is_cut or any(map(_lacks_fields, shown)),
+        is_incomplete=reason is not None or room.is_cut or any(map(_is_abridged, shown)),
     )
 
 
@@ -346,8 +353,10 @@ def _holds_data(cls: Any) -> bool:
     return issubclass(cls, BaseException) or any(find_class_attribute(cls, each)[0] for each in _FIELDS)
 
 
-def _lacks_fields(entry: Entry) -> bool:
-    return isinstance(entry.kind, ObjectMembers) and entry.kind.omitted_fields > 0
+def _is_abridged(entry: Entry) -> bool:
+    if isinstance(entry.kind, ObjectMembers):
+        return entry.kind.omitted_fields > 0 or any(is_abridged(each) for _, each in entry.kind.fields)
+    return is_abridged(entry.value)
 
 
 def classify_entry(

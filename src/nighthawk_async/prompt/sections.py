@@ -504,7 +504,8 @@ def _kind_of(name: str, value: object, limits: StepContextLimits, names: TypeNam
     # Of a generator the type of the items matters, as far as it is known; its methods are no news.
     text = members.type_text
     if names is not None and text == type_name(cls):
-        text = names.declared.get(name, text)
+        declared = names.declared.get(name, text)
+        text = text if declared in ("Any", "object") else declared
     return replace(members, methods=(), omitted_methods=0, type_text=text)
 
 

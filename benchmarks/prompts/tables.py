@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 WANTED_SHARE = 48 / 49
-"""Of how many blocks every fact has to be shown."""
+"""The share of blocks that have to be answered in one round trip."""
 
 MOST_TOKENS = 1.2
 """How many tokens may be sent until the answer for each one of the peer."""

@@ -252,6 +252,8 @@ WRITING = {
     "import contextlib, io, pprint\nwith contextlib.redirect_stdout(io.StringIO()) as kept:\n"
     "    pprint.pprint('kept')\nprint(kept.getvalue())": ("'kept'\n\n", None),
     "import sys\nclass A:\n    def __init__(self):\n        sys.stdout.write('made')\nA()\n0": ("made", 0),
+    "from sys import *\nstdout.write('a')": ("a", 1),
+    "import builtins\nbuiltins.print('a')": ("a\n", None),
     "import subprocess\nsubprocess.CompletedProcess([], 0, stdout='a').stdout": ("", "a"),
 }
 

@@ -419,7 +419,7 @@ class _CallChecks:
 
     def function_of(self, function: object, sources: Sources) -> object:
         """Return the function of a call; of a natural function, one that validates its arguments."""
-        if type(function) in _NEVER_NATURAL:
+        if type(function) in _NEVER_NATURAL and function is not print:
             return function
         if find_natural(function) is None:
             return printing_to_cell(cast("Callable[..., object]", function))

@@ -168,6 +168,8 @@ def printing_to_cell(function: Callable[..., object]) -> Callable[..., object]:
     Args:
         function: The function.
     """
+    if function is print:  # `builtins.print`
+        return _PRINT
     defined: object = function.__func__ if type(function) is MethodType else function
     module: object = defined.__module__ if type(defined) is FunctionType else type_module(type(defined))
     if type(module) is not str or module.partition(".")[0] not in _PRINTING:
@@ -292,7 +294,9 @@ class _GivingOutput(ast.NodeTransformer):
         return _given(node) if node.attr in _OUTPUTS and isinstance(node.ctx, ast.Load) else node
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> list[ast.stmt]:
-        names = [each.asname or each.name for each in node.names if each.name in _OUTPUTS]
+        is_all = any(each.name == "*" for each in node.names)
+        named = [each.asname or each.name for each in node.names if each.name in _OUTPUTS]
+        names = ["stdout", "stderr"] if is_all else named
         given: list[ast.stmt] = [
             ast.Assign(targets=[ast.Name(id=each, ctx=ast.Store())], value=_given(ast.Name(each, ast.Load())))
             for each in (names if node.module == "sys" else ())

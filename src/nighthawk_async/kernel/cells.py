@@ -174,7 +174,11 @@ def printing_to_cell(function: Callable[..., object]) -> Callable[..., object]:
     module: object = defined.__module__ if type(defined) is FunctionType else type_module(type(defined))
     if type(module) is not str or module.partition(".")[0] not in _PRINTING:
         return function
-    return functools.partial(_with_output_of_cell, function)
+
+    def printing(*args: object, **kwargs: object) -> object:
+        return _with_output_of_cell(function, *args, **kwargs)
+
+    return printing
 
 
 def _with_output_of_cell(function: Callable[..., object], /, *args: object, **kwargs: object) -> object:

@@ -1,6 +1,8 @@
 """Section 8.3 and this library's `nh_exec`: a notebook cell with values, prints and awaited calls."""
 
 import gc
+import pprint
+import sys
 from typing import Any
 
 import anyio
@@ -198,13 +200,90 @@ async def test_8_3_prints_of_functions_that_a_block_returns_do_not_reach_the_out
 
 
 async def test_8_3_prints_of_the_program_reach_its_output(capsys: pytest.CaptureFixture[str]) -> None:
-    def report() -> None:
+    def report(*_: object) -> str:
         print("from the program")
+        pprint.pprint(1)
+        sys.stderr.write("error")
+        return ""
 
-    steps = ScriptedSteps((executing("items[0]()"),), returning("None"))
-    async with nh.run(steps.executor):
-        await work([report])
-    assert capsys.readouterr().out == "from the program\n"
+    class Shown:
+        __repr__ = report
+
+    cells = "items[0]()", "items[0]()\nprint(1)", "import pprint\npprint.pprint(items[1])"
+    for cell in cells:
+        steps = ScriptedSteps((executing(cell),), returning("None"))
+        async with nh.run(steps.executor):
+            await work([report, Shown()])
+        out, error = capsys.readouterr()
+        assert set(out.splitlines()) == {"from the program", "1"}, cell
+        assert set(error) == set("error")
+
+
+WRITING = {
+    "import sys\nsys.stdout.write('a\\n')": ("a\n", 2),
+    "import sys as system\nsystem.stderr.write('a')\nNone": ("a", None),
+    "from sys import stdout as out, stderr\nout.writelines(['a', 'b'])\nprint('c', file=stderr)": (
+        "abc\n",
+        None,
+    ),
+    "import sys\nout = sys.stdout\nprint('a', file=out)\nout.flush()": ("a\n", None),
+    "import sys\nsys.__stdout__.write('a')\nsys.stdout.buffer.write(b'b')\nsys.stdout.isatty()": (
+        "ab",
+        False,
+    ),
+    "import json, sys\njson.dump([1], sys.stdout)": ("[1]", None),
+    "import csv, sys\ncsv.writer(sys.stderr).writerow([1, 2])\n0": ("1,2\r\n", 0),
+    "import pprint\npprint.pprint({'a': 1})\npprint.pp([1])": ("{'a': 1}\n[1]\n", None),
+    "from pprint import pprint as p\np(items)": ("[1, 2]\n", None),
+    "import traceback\ntry:\n    1 / 0\nexcept Exception:\n    traceback.print_exc(limit=0)": (
+        "ZeroDivisionError: division by zero\n",
+        None,
+    ),
+    "import sys\ndef tell(x):\n    sys.stdout.write(x)\n    return 1\ntell('a')": ("a", 1),
+    "import sys, pprint\nasync def tell(x):\n    await slow(x)\n    sys.stdout.write('a')\n"
+    "    pprint.pprint(x)\n    return x\n[tell(5)]": ("a5\n", [5]),
+    "import sys\nawait slow(1)\nsys.stdout.write('a')": ("a", 1),
+    "async def tell(x):\n    print(x)\ntold = {'a': tell(1)}\n0": ("1\n", 0),
+    "async def tell(x):\n    print(x)\ntell(1)": ("1\n", None),
+    "async def tell(x):\n    await slow(x)\n    print(x)\ntell(1)\ntell(2)\n0": ("1\n2\n", 0),
+    "import sys\n[sys.stdout.write(each) for each in 'ab']": ("ab", [1, 1]),
+    "import contextlib, io, sys\nwith contextlib.redirect_stdout(io.StringIO()) as kept:\n"
+    "    sys.stdout.write('kept')\nprint(kept.getvalue())": ("kept\n", None),
+    "import contextlib, io, pprint\nwith contextlib.redirect_stdout(io.StringIO()) as kept:\n"
+    "    pprint.pprint('kept')\nprint(kept.getvalue())": ("'kept'\n\n", None),
+    "import sys\nclass A:\n    def __init__(self):\n        sys.stdout.write('made')\nA()\n0": ("made", 0),
+    "from sys import *\nstdout.write('a')": ("a", 1),
+    "import builtins\nbuiltins.print('a')": ("a\n", None),
+    "import subprocess\nsubprocess.CompletedProcess([], 0, stdout='a').stdout": ("", "a"),
+}
+
+
+async def test_8_3_what_a_cell_writes_to_the_output_comes_back_too(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for permissions in (None, nh.permissions(default="allow")):
+        for cell, (printed, value) in WRITING.items():
+            steps = ScriptedSteps((executing(cell),), returning("None"))
+            async with nh.run(steps.executor), nh.scope(permissions=permissions):
+                await work([1, 2])
+            (found,) = (each["value"] if each["error"] is None else each for each in steps.envelopes)
+            if not printed:
+                assert found == value, cell
+            elif value is None:
+                assert found == {"printed": printed}, cell
+            else:
+                assert found == {"printed": printed, "value": value}, cell
+            assert capsys.readouterr() == ("", ""), cell
+
+
+async def test_8_3_cells_that_write_at_the_same_time_keep_their_outputs_apart(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    cell = "import sys, pprint\nsys.stdout.write('{0}')\nawait slow({0})\n"
+    cell += "pprint.pprint({0})\nsys.stderr.write('{0}')"
+    found = await values_of(*(executing(cell.format(each)) for each in range(3)))
+    assert found == [{"printed": f"{each}{each}\n{each}", "value": 1} for each in range(3)]
+    assert capsys.readouterr() == ("", "")
 
 
 async def test_8_3_a_cell_sees_a_raw_text_beside_its_statements() -> None:

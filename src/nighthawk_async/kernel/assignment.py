@@ -28,6 +28,7 @@ from ..values.error_text import describe_error, describe_validation_error
 from ..values.plain_data import validate_data
 from ..values.snapshots import Snapshot
 from ..values.validation import NEW, Declared, ItemsAnnotation, can_validate, validate_value, with_unpacked
+from .cells import printing_to_cell
 from .code_calls import bounded
 from .context import (
     Rewriting,
@@ -378,7 +379,7 @@ def with_checked_arguments(
     found = find_natural(function)
     check = None if found is None else _check_of(found.entry)
     if found is None or check is None:
-        return function, args, kwargs
+        return printing_to_cell(function), args, kwargs
     innermost, _, first, held = found
     checked_args, checked_kwargs = check.validated(
         (*first, *args), {**held, **kwargs}, declared=((NEW,) * len(first) + declared[0], declared[1])
@@ -430,10 +431,12 @@ class _CallChecks:
 
         That of a natural function validates its arguments.
         """
-        if type(function) in _NEVER_NATURAL:
+        if type(function) in _NEVER_NATURAL and function is not print:
             return bounded(function)
         if find_natural(function) is None:
             return function
+        if find_natural(function) is None:
+            return printing_to_cell(cast("Callable[..., object]", function))
         context = context_of_code(sys._getframe(1))  # pyright: ignore[reportPrivateUsage]
         declared: _Declarations = ((), {}) if context is None else _declared_arguments(sources, context)
         return partial(_call, cast("Callable[..., object]", function), declared)

@@ -1,9 +1,10 @@
 """Notebook cells: the statements of a model, what they print, the value of their last line, and its calls.
 
-The code of a cell is changed in two places. The value of its last line, if that is an expression, goes to the
-current `Cell`; and where a call stands as a statement of its own, an awaitable that it returns is awaited, so
+The code of a cell is changed in three places. The value of its last line, if that is an expression, goes to
+the current `Cell`. Where a call stands as a statement of its own, an awaitable that it returns is awaited, so
 that no call of an async function is lost. This needs `await`, and makes the code a coroutine; it begins in
-the turn of the step's actor, ends in it if nothing has to be awaited, and pauses otherwise.
+the turn of the step's actor, ends in it if nothing has to be awaited, and pauses otherwise. Where code reads
+`sys.stdout` or `sys.stderr`, in whatever way it names them, it gets the output of the cell.
 
 No call is added to the code, because guards rewrite the calls of a step's code.
 """
@@ -21,11 +22,12 @@ import threading
 from collections import OrderedDict, defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from types import CoroutineType, GeneratorType
+from types import CoroutineType, FrameType, FunctionType, GeneratorType, MethodType
 from typing import Any, Protocol, TypeGuard
 
 from .. import parallel
 from ..errors import ToolBoundaryError
+from ..prompt.plain_text import type_module
 from ..types.unset import UNSET
 from .features import Feature
 
@@ -57,7 +59,7 @@ class Cell:
     __slots__ = ("_dropped", "_output", "_program", "is_in_turn", "value")
 
     def __init__(self) -> None:
-        self._program = (sys.stdout, sys.stderr, sys.__stdout__)
+        self._program = _outputs_of_program()
         self.value: object = UNSET
         self.is_in_turn = False
         self._output: io.StringIO | None = None
@@ -88,27 +90,55 @@ class Cell:
         return _current.active(self)
 
 
-class _Output:
+def _outputs_of_program() -> tuple[object, ...]:
+    return (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)
+
+
+class _Output(io.TextIOBase):
     """The output of the code of steps: it goes to the current cell, never to the program's output.
 
     Code that runs outside cells, such as a function that a block has returned, has none.
     """
 
-    def write(self, text: str) -> int:
+    encoding: str = "utf-8"  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    def write(self, text: str, /) -> int:
         """Write a text to the cell, or to the file to which the code has redirected its output."""
         cell = _current.get()
         if cell is None:
             if text.strip():
                 quoted = textwrap.shorten(text, _QUOTED_CHARACTERS)
                 _LOGGER.info("code of a step printed something outside nh_exec and nh_eval: %s", quoted)
-        elif not cell.takes(sys.stdout):
+        elif type(sys.stdout) is not _OutputOfCall and not cell.takes(sys.stdout):
             sys.stdout.write(text)
         else:
             cell.write(text)
         return len(text)
 
-    def flush(self) -> None:
-        """Do nothing."""
+    def writable(self) -> bool:
+        """Whether it can be written to: always."""
+        return True
+
+    def close(self) -> None:
+        """Do nothing: all cells have the same."""
+
+    @property
+    def buffer(self) -> "_BytesOutput":
+        """The same for bytes."""
+        return _BytesOutput()
+
+
+class _BytesOutput(io.RawIOBase):
+    """The output of the code of steps, for bytes."""
+
+    def write(self, data: Any, /) -> int:
+        """Write a text in UTF-8."""
+        OUTPUT.write(bytes(data).decode("utf-8", "replace"))
+        return len(data)
+
+    def writable(self) -> bool:
+        """Whether it can be written to: always."""
+        return True
 
 
 OUTPUT = _Output()
@@ -126,12 +156,89 @@ def builtin_of_step(name: str, value: object) -> object:
     return _PRINT if name == "print" else value
 
 
+_PRINTING = frozenset(
+    {"pprint", "traceback", "dis", "calendar", "pydoc", "_sitebuiltins", "rich", "numpy", "pandas", "polars"}
+)
+"""Libraries with functions that print without `print`, to whatever `sys.stdout` is."""
+
+
+def printing_to_cell(function: Callable[..., object]) -> Callable[..., object]:
+    """Return a function that code of a step calls; one of a library that prints, so that the cell gets it.
+
+    Args:
+        function: The function.
+    """
+    if function is print:  # `builtins.print`
+        return _PRINT
+    defined: object = function.__func__ if type(function) is MethodType else function
+    module: object = defined.__module__ if type(defined) is FunctionType else type_module(type(defined))
+    if type(module) is not str or module.partition(".")[0] not in _PRINTING:
+        return function
+
+    def printing(*args: object, **kwargs: object) -> object:
+        return _with_output_of_cell(function, *args, **kwargs)
+
+    return printing
+
+
+def _with_output_of_cell(function: Callable[..., object], /, *args: object, **kwargs: object) -> object:
+    cell = _current.get()
+    if cell is None or not cell.takes(sys.stdout):
+        return function(*args, **kwargs)
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = map(_OutputOfCall, before)
+    try:
+        return function(*args, **kwargs)
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+class _OutputOfCall(_Output):
+    """The program's output while a library works for a cell: what others print meanwhile goes on to it.
+
+    Others are other threads, and functions of the program that the library calls.
+
+    Args:
+        program: The program's output.
+    """
+
+    def __init__(self, program: Any) -> None:
+        super().__init__()
+        self._program, self._thread = program, threading.get_ident()
+
+    def write(self, text: str, /) -> int:
+        """Write a text to the cell, or for others to the program's output."""
+        return super().write(text) if self._is_of_library() else self._program.write(text)
+
+    def flush(self) -> None:
+        """Flush the program's output."""
+        self._program.flush()
+
+    def _is_of_library(self) -> bool:
+        if threading.get_ident() != self._thread:
+            return False
+        frame: FrameType | None = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
+        while frame is not None and frame.f_code is not _with_output_of_cell.__code__:
+            module = str(frame.f_globals.get("__name__")).partition(".")[0]
+            if module not in _PRINTING and module not in sys.stdlib_module_names:
+                return False
+            frame = frame.f_back
+        return True
+
+
 class _CurrentCell:
     """Stands in compiled code for the cell that is current when the code runs."""
 
     def __setitem__(self, _: object, value: object) -> None:
         if (cell := _current.get()) is not None:
             cell.value = value
+
+    def __mod__(self, value: object) -> object:
+        cell = _current.get()
+        is_output = (
+            any(value is each for each in _outputs_of_program()) if cell is None else cell.takes(value)
+        )
+        return OUTPUT if is_output else value
 
     def __matmul__(self, value: object) -> Awaitable[None]:
         return _settled(value)
@@ -159,9 +266,6 @@ def with_cell(tree: ast.AST) -> ast.AST:
     """
     if not isinstance(tree, ast.Module):
         return tree
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
-            node.keywords = [each for each in node.keywords if not _is_output_of_program(each)]
     for position, statement in enumerate(tree.body):
         if not isinstance(statement, ast.Expr):
             continue
@@ -175,9 +279,37 @@ def with_cell(tree: ast.AST) -> ast.AST:
     return tree
 
 
-def _is_output_of_program(keyword: ast.keyword) -> bool:
-    """Whether it is `file=sys.stdout` or `file=sys.stderr`."""
-    return keyword.arg == "file" and ast.unparse(keyword.value) in ("sys.stdout", "sys.stderr")
+def with_output(tree: ast.AST) -> ast.AST:
+    """Give code the output of its cell where it reads the program's, as this module says.
+
+    Args:
+        tree: The parsed code, with the changes of others.
+    """
+    names = {getattr(node, "attr", None) or getattr(node, "module", None) for node in ast.walk(tree)}
+    return tree if names.isdisjoint({*_OUTPUTS, "sys"}) else _GivingOutput().visit(tree)
+
+
+_OUTPUTS = frozenset(("stdout", "stderr", "__stdout__", "__stderr__"))
+
+
+class _GivingOutput(ast.NodeTransformer):
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        self.generic_visit(node)
+        return _given(node) if node.attr in _OUTPUTS and isinstance(node.ctx, ast.Load) else node
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> list[ast.stmt]:
+        is_all = any(each.name == "*" for each in node.names)
+        named = [each.asname or each.name for each in node.names if each.name in _OUTPUTS]
+        names = ["stdout", "stderr"] if is_all else named
+        given: list[ast.stmt] = [
+            ast.Assign(targets=[ast.Name(id=each, ctx=ast.Store())], value=_given(ast.Name(each, ast.Load())))
+            for each in (names if node.module == "sys" else ())
+        ]
+        return [node, *(ast.copy_location(each, node) for each in given)]
+
+
+def _given(output: ast.expr) -> ast.expr:
+    return ast.copy_location(ast.BinOp(left=_cell(), op=ast.Mod(), right=output), output)
 
 
 def _cell() -> ast.expr:
@@ -405,15 +537,20 @@ class Together(StepWork):
 
     Args:
         awaitables: The awaitables.
+        cell: The cell to which they belong; None for the current one, if any.
     """
 
-    __slots__ = ("_awaitables",)
+    __slots__ = ("_awaitables", "_cell")
 
-    def __init__(self, awaitables: list[Awaitable[object]]) -> None:
+    def __init__(self, awaitables: list[Awaitable[object]], cell: Cell | None = None) -> None:
         self._awaitables = awaitables
+        self._cell = cell
 
     def __await__(self) -> Generator[Any, Any, Mapping[int, object]]:
-        return self._run().__await__()
+        if self._cell is None:
+            return (yield from self._run().__await__())
+        with self._cell.active():
+            return (yield from self._run().__await__())
 
     async def _run(self) -> Mapping[int, object]:
         awaitables = self._awaitables

@@ -664,7 +664,7 @@ class _Executed:
         ]
         if not left:
             return self._reply(state)
-        work = Together(list({id(each): each for each in left}.values()))
+        work = Together(list({id(each): each for each in left}.values()), self.cell)
         return Awaited(awaitable=work, describe=self.describe, continuation=self._with_results)
 
     def _with_results(self, state: StepState, results: Any) -> object:

@@ -38,7 +38,7 @@ from ..types.outcomes import (
     StepOutcome,
 )
 from ..values.snapshots import NEVER_CHANGED, Snapshot
-from .cells import CELL, CURRENT_CELL, builtin_of_step, with_cell
+from .cells import CELL, CURRENT_CELL, builtin_of_step, with_cell, with_output
 
 if TYPE_CHECKING:
     from . import code_checks, pausing
@@ -657,6 +657,7 @@ def compile_tree(
     Raises:
         SyntaxError: Python does not allow it.
     """
+    tree = with_output(tree)
     if rewriting is not None:
         tree = rewriting.change(tree)
     checked = code_checks.with_checks(tree) if may_need_checks(text) else None
@@ -664,8 +665,7 @@ def compile_tree(
     code = compile(whole, filename, mode, flags=_FLAGS, dont_inherit=True)
     if rewriting is not None:
         code = with_constant(code, rewriting.placeholder, rewriting.value)
-    if mode == "exec":
-        code = with_constant(code, CELL, CURRENT_CELL)
+    code = with_constant(code, CELL, CURRENT_CELL)
     if checked is None or not checked.has_checks:
         return code
     _made.functions |= checked.makes_functions

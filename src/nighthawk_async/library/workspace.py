@@ -232,11 +232,16 @@ class Workspace(SealedState):
             max_files: The most files.
 
         Raises:
-            WorkspaceError: More files match.
-            LibraryError: The pattern is invalid, or takes longer than 10 seconds.
+            WorkspaceError: More files match, or the pattern is the path of a folder.
+            LibraryError: The pattern is invalid, can match no path in the folder, or takes longer than 10
+                seconds.
         """
         ends_at = time.monotonic() + _SEARCH_SECONDS
         paths = [file.path for file in self._matching(glob, ends_at)]
+        if not paths and self._is_folder(glob):
+            raise WorkspaceError(
+                f"{shown_line(glob)} is a folder: list it, or find its files with {shown_line(glob + '/**')}"
+            )
         if len(paths) > max_files:
             raise WorkspaceError(f"{len(paths):,} files match {glob!r}; the most is {max_files:,}: narrow it")
         return sorted(paths)
@@ -475,6 +480,8 @@ class Workspace(SealedState):
 
     def _matching(self, glob: str, ends_at: float) -> Iterator[FoundFile]:
         """The files that a pattern matches."""
+        if (reason := _reason_without_matches(glob)) is not None:
+            raise LibraryError(f"the pattern {shown_line(glob)} matches nothing here: {reason}")
         pattern = compiled_glob(glob)
         check = stop_check()
         for file in self._files.walk(_SKIPPED):
@@ -485,6 +492,15 @@ class Workspace(SealedState):
                 matches = pattern.fullmatch(file.path, timeout=max(0.001, ends_at - time.monotonic()))
             if matches:
                 yield file
+
+    def _is_folder(self, path: str) -> bool:
+        if any(each in path for each in "*?[{"):
+            return False
+        try:
+            self.list(path)
+        except LibraryError:
+            return False
+        return True
 
     def _texts(self, glob: str, ends_at: float) -> Iterator[tuple[str, str]]:
         """The text of each file that a pattern matches, with plain line ends."""
@@ -502,6 +518,17 @@ class Workspace(SealedState):
             raise WorkspaceError(
                 "the workspace is read-only: Workspace(…, writable=True) lets files be changed"
             )
+
+
+def _reason_without_matches(glob: str) -> str | None:
+    """The reason why a pattern can match no path of a file in a folder; None for others."""
+    if not glob or glob.endswith("/"):
+        return "it ends without the name of a file; ** stands for all files below a folder"
+    if glob.startswith(("/", "~/")) or ".." in glob.split("/"):
+        return "paths are relative to the folder of the workspace, and in it"
+    if glob.startswith("!"):
+        return "it begins with !, which excludes nothing; write [!] for a name that begins so"
+    return None
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from pydantic import BaseModel
 
 from ..secret_names import HIDDEN, hides_value
 from ..signatures import read_signature
+from .comments import comments_on_parameters
 from .plain_text import (
     class_dictionary,
     class_value,
@@ -226,6 +227,7 @@ def _parameter_text(parameter: inspect.Parameter, annotation_text: Callable[[obj
 
 _DOCUMENTATION_CHARACTERS = 160
 _DOCUMENTATION_READ = 4_000
+_NOTES_CHARACTERS = 500
 _DOCUMENTED_IN_C = (types.BuiltinFunctionType, types.MethodDescriptorType, types.ClassMethodDescriptorType)
 _NATURAL_SENTINEL = "natural\n"
 
@@ -239,11 +241,13 @@ class CallableDescription(Struct, frozen=True, kw_only=True):
     Args:
         signature: The signature's text; None when it is unavailable.
         summary: The first line of the docstring; empty without a meaningful one.
+        notes: The constraints and descriptions of its parameters and its result; empty for none.
         asynchrony: `async`, `async generator`, or empty.
     """
 
     signature: str | None
     summary: str = ""
+    notes: str = ""
     asynchrony: str = ""
 
 
@@ -293,6 +297,7 @@ def callable_line(
         return f"{path}: <callable; signature-unavailable>"
     comments = [
         description.summary,
+        description.notes,
         description.asynchrony,
         f"disambiguation: use {path}" if is_ambiguous else "",
     ]
@@ -349,13 +354,18 @@ def _describe(value: Callable[..., object], is_bound: bool, names: TypeNames) ->
         # Of a callable in Python whose signature is hidden, the documentation may be too.
         summary = summary_of(value) if is_one_of(type(value), _DOCUMENTED_IN_C) else ""
         return CallableDescription(signature=None, summary=summary)
+    signature, namespace = without_first_parameter(signature) if is_bound else signature, _namespace(value)
     return CallableDescription(
-        signature=signature_text(
-            without_first_parameter(signature) if is_bound else signature, names, _namespace(value)
-        ),
+        signature=signature_text(signature, names, namespace),
         summary=summary_of(value),
+        notes="" if is_class(value) else _notes(signature, names, namespace),
         asynchrony=_asynchrony(value),
     )
+
+
+def _notes(signature: inspect.Signature, names: TypeNames, namespace: dict[str, object] | None) -> str:
+    """The constraints of parameters; those of a class stand in its stub."""
+    return single_line(comments_on_parameters(signature, names, namespace or {}), _NOTES_CHARACTERS)
 
 
 def _namespace(value: Callable[..., object]) -> dict[str, object] | None:

@@ -7,7 +7,9 @@ libraries' own types, are computed with.
 
 import math
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
 from itertools import islice
 from typing import Any
 
@@ -27,18 +29,25 @@ _DIGITS = 6
 
 
 class Numbers(Struct, frozen=True):
-    """The least and the greatest of many numbers, and their mean; of numbers that are none, how many."""
+    """The least and the greatest of many numbers, and their mean; of items that are no numbers, how many.
 
-    least: float
-    most: float
-    mean: float
-    missing: int = 0
+    Args:
+        least: The least number; None where there is none.
+        most: The greatest.
+        mean: Their mean; None where one is infinite.
+        others: The number of items of each other kind: `NaN`, `None`.
+    """
+
+    least: float | None = None
+    most: float | None = None
+    mean: float | None = None
+    others: Mapping[str, int] = {}
 
     def text(self) -> str:
         """The facts, on one line."""
         facts = (("min", self.least), ("max", self.most), ("mean", self.mean))
-        missing = f", {self.missing:,} NaN" if self.missing else ""
-        return ", ".join(f"{name} {_plain(number)}" for name, number in facts) + missing
+        shown = [f"{name} {_plain(number)}" for name, number in facts if number is not None]
+        return ", ".join([*shown, *(f"{count:,} {name}" for name, count in self.others.items() if count)])
 
 
 def short_number(number: float) -> JsonableValue:
@@ -88,6 +97,7 @@ def _backwards(items: Iterable[Any], count: int) -> list[Any]:
 
 _SLICED: tuple[Any, ...] = (list, tuple)
 _REVERSED: tuple[Any, ...] = (deque,)
+_UNORDERED: tuple[Any, ...] = (set, frozenset)
 
 
 def _base(kind: type, bases: Iterable[Any]) -> Any:
@@ -96,35 +106,52 @@ def _base(kind: type, bases: Iterable[Any]) -> Any:
 
 
 def numbers_of(value: Any) -> Numbers | None:
-    """The facts about the items of a list, a tuple or a deque, or the values of a dictionary, all numbers.
+    """The facts about the items of a list, tuple, deque or set, or the values of a dictionary, all numbers.
 
     Args:
         value: Any value. None for one with other items, or too many.
     """
     kind = class_of(value)
-    base = _base(kind, (*_SLICED, *_REVERSED))
+    base = _base(kind, (*_SLICED, *_REVERSED, *_UNORDERED))
     mapping: Any = dict if base is None and has_base(kind, dict) else None
     if (base or mapping) is None or (base or mapping).__len__(value) > MOST_NUMBERS:
         return None
     try:
         items: list[Any] = list(base.__iter__(value) if base else mapping.values(value))
-        return _facts(items) if {id(class_of(each)) for each in items} <= _NUMBER_TYPES else None
+        kinds = {id(class_of(each)) for each in items}
+        if not kinds <= _NUMBER_TYPES or kinds == _NOTHING:
+            return None
+        return _facts(items if kinds <= _PLAIN_TYPES else list(map(_as_plain, items)))
     except (OverflowError, RuntimeError):  # greater than any float; changed by another thread
         return None
 
 
-_NUMBER_TYPES = frozenset(map(id, (int, float)))
+_PLAIN_TYPES = frozenset(map(id, (int, float)))
+_NOTHING = frozenset({id(type(None))})
+_NUMBER_TYPES = _PLAIN_TYPES | _NOTHING | frozenset(map(id, (Decimal, Fraction)))
 
 
-def _facts(items: Sequence[float]) -> Numbers | None:
-    kept = [each for each in items if each == each] if any(each != each for each in items) else items
+def _as_plain(number: Any) -> Any:
+    if type(number) is Decimal:
+        return math.nan if number.is_nan() else float(number)
+    return float(number) if type(number) is Fraction else number
+
+
+def _facts(items: Sequence[Any]) -> Numbers | None:
+    numbers = [each for each in items if each is not None]
+    kept = [each for each in numbers if each == each] if any(each != each for each in numbers) else numbers
+    others = {"NaN": len(numbers) - len(kept), "None": len(items) - len(numbers)}
     if not kept:
-        return None
+        return Numbers(others=others)
     least, most = min(kept), max(kept)
     if any(type(each) is int and each.bit_length() > _NUMBER_BITS for each in (least, most)):
         return None
-    mean = sum(kept) / len(kept) if math.isfinite(least) and math.isfinite(most) else math.nan
-    return Numbers(least, most, mean, len(items) - len(kept)) if math.isfinite(mean) else None
+    if not (math.isfinite(least) and math.isfinite(most)):
+        return Numbers(least, most, None, others)
+    mean = sum(kept) / len(kept)
+    if not math.isfinite(mean):  # the sum is greater than any float
+        mean = math.fsum(each / len(kept) for each in kept)
+    return Numbers(least, most, mean, others)
 
 
 def numbers_of_array(array: Any, numpy: Any) -> Numbers | None:
@@ -136,14 +163,16 @@ def numbers_of_array(array: Any, numpy: Any) -> Numbers | None:
     """
     if array.dtype.kind not in "iuf" or not 0 < array.size <= _MOST_ARRAY_NUMBERS:
         return None
-    missing = 0
-    if array.dtype.kind == "f":
-        array = array[numpy.isfinite(array)] if (missing := int((~numpy.isfinite(array)).sum())) else array
+    others: dict[str, int] = {}
+    if array.dtype.kind == "f" and (missing := int(numpy.isnan(array).sum())):
+        array, others = array[~numpy.isnan(array)], {"NaN": missing}
         if not array.size:
-            return None
+            return Numbers(others=others)
     with numpy.errstate(all="ignore"):
         mean = float(array.mean(dtype="float64"))
-    return Numbers(array.min().item(), array.max().item(), mean, missing) if math.isfinite(mean) else None
+        if math.isinf(mean):  # of the sum, perhaps
+            mean = float((array / array.size).sum(dtype="float64"))
+    return Numbers(array.min().item(), array.max().item(), mean if math.isfinite(mean) else None, others)
 
 
 def rows_of_numbers(columns: Iterable[Callable[[], Numbers | None]]) -> dict[str, list[JsonableValue]]:
@@ -156,7 +185,13 @@ def rows_of_numbers(columns: Iterable[Callable[[], Numbers | None]]) -> dict[str
     if not any(facts):
         return {}
     return {
-        "min": [None if each is None else short_number(each.least) for each in facts],
-        "max": [None if each is None else short_number(each.most) for each in facts],
-        "mean": [None if each is None else short_number(each.mean) for each in facts],
+        "min": [None if each is None else _short(each.least) for each in facts],
+        "max": [None if each is None else _short(each.most) for each in facts],
+        "mean": [None if each is None else _short(each.mean) for each in facts],
     }
+
+
+def _short(number: float | None) -> JsonableValue:
+    if number is None or not math.isfinite(number):
+        return None if number is None else ("Infinity" if number > 0 else "-Infinity")
+    return short_number(number)

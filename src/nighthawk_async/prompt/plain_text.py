@@ -216,18 +216,37 @@ class ShownAsText:
 def shown_text(value: object) -> str | None:
     """Return the text as which a model is shown a value, without quotes and escapes; None for other values.
 
-    These are texts of several lines, objects of `ShownAsText`, and lists of these.
+    These are lone texts, objects of `ShownAsText`, and lists of these.
 
     Args:
         value: The value.
     """
     if type(value) is str:
-        return value if "\n" in value.strip() else None
+        return None if _needs_quotes(value) else value
     if type(value) is list or type(value) is tuple:
         items: list[object] = [*value]
         is_text = bool(items) and all(issubclass(type(each), ShownAsText) for each in items)
         return "\n".join(map(str, items)) if is_text else None
     return (str(value) or None) if issubclass(type(value), ShownAsText) else None
+
+
+_OTHER_VALUE = re.compile(
+    r"[+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?j?|0[xXoObB][\da-fA-F_]+|[+-]?(?:nan|inf|infinity)"
+    r"|none|null|true|false|ellipsis|\.\.\.|undefined|<hidden>"
+    r"|(?:[rbuf]{0,2}\"|\[|\{|\().*(?:\"|\]|\}|\))|[rbuf]{0,2}'.*'|<.*>",
+    re.IGNORECASE,
+)
+"""One line that could be read as another value: a number, a constant, a literal, an object."""
+
+
+def _needs_quotes(text: str) -> bool:
+    """Whether a text would not be recognized as one without quotes, or something of it would not be seen."""
+    line = text.removesuffix("\n")
+    if "\n" in line.strip():
+        return False
+    if line != line.strip() or not line.replace("\t", "").isprintable():
+        return True
+    return not line or _OTHER_VALUE.fullmatch(line) is not None
 
 
 def clean_text(text: str) -> str:

@@ -403,8 +403,10 @@ class _Walk:
 
     def _with_end(self, opened: Opened, value: object) -> Opened:
         """The container with what a selection shows of its end."""
-        if not self.shows_ending or opened.is_unordered or opened.noun == "fields":
+        if not self.shows_ending or opened.noun == "fields":
             return opened
+        if opened.is_unordered:
+            return replace(opened, numbers=lambda: numbers_of(value))
         if opened.frame is not None:
             return replace(opened, last=opened.frame.last, numbers=opened.frame.numbers)
 

@@ -99,6 +99,16 @@ def find_scalar_text(cls: type) -> ScalarText | None:
     return inherited
 
 
+def is_abridged(value: Any) -> bool:
+    """Whether a value is one of many bytes or digits, of which only some are ever shown."""
+    if (base := next((each for each in _OCTETS if has_base(type(value), each)), None)) is not None:
+        return base.__len__(value) > _BYTES_SHOWN
+    return has_base(type(value), int) and int.bit_length(value) > _INTEGER_BITS_SHOWN
+
+
+_OCTETS: tuple[Any, ...] = (bytes, bytearray)
+
+
 def module_name(module: ModuleType) -> str:
     """Return a module's name as its own namespace has it, on one line."""
     name = instance_dictionary(module).get("__name__")

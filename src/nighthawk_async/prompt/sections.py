@@ -32,7 +32,14 @@ from .plain_text import (
     type_module,
     type_name,
 )
-from .scalars import PLAIN_TYPES, EnumerationDescription, describe_enumeration, find_scalar_text, module_name
+from .scalars import (
+    PLAIN_TYPES,
+    EnumerationDescription,
+    describe_enumeration,
+    find_scalar_text,
+    is_abridged,
+    module_name,
+)
 from .section_room import SNIPPED as SNIPPED
 from .section_room import SectionRoom
 from .tokens import TokenCounter
@@ -140,7 +147,7 @@ def render_section(
         parts=parts,
         truncation_reason=reason,
         shows_callables=any(map(_shows_callables, shown)),
-        is_incomplete=reason is not None or room.is_cut or any(map(_lacks_fields, shown)),
+        is_incomplete=reason is not None or room.is_cut or any(map(_is_abridged, shown)),
         hides_values=any(HIDDEN in part for part in parts if isinstance(part, str)),
     )
 
@@ -345,8 +352,10 @@ def _holds_data(cls: Any) -> bool:
     return issubclass(cls, BaseException) or any(find_class_attribute(cls, each)[0] for each in _FIELDS)
 
 
-def _lacks_fields(entry: Entry) -> bool:
-    return isinstance(entry.kind, ObjectMembers) and entry.kind.omitted_fields > 0
+def _is_abridged(entry: Entry) -> bool:
+    if isinstance(entry.kind, ObjectMembers):
+        return entry.kind.omitted_fields > 0 or any(is_abridged(each) for _, each in entry.kind.fields)
+    return is_abridged(entry.value)
 
 
 def classify_entry(
@@ -494,7 +503,8 @@ def _kind_of(name: str, value: object, limits: StepContextLimits, names: TypeNam
     # Of a generator the type of the items matters, as far as it is known; its methods are no news.
     text = members.type_text
     if names is not None and text == type_name(cls):
-        text = names.declared.get(name, text)
+        declared = names.declared.get(name, text)
+        text = text if declared in ("Any", "object") else declared
     return replace(members, methods=(), omitted_methods=0, type_text=text)
 
 

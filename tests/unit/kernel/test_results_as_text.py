@@ -1,5 +1,6 @@
-"""Results of calls that models are shown as text: lone texts of several lines, and those of workspaces."""
+"""Results of calls that models are shown as text: lone texts, and those of workspaces."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +31,33 @@ async def shown(expression: str, thing: Any = None, text: str = TEXT, **configur
     return str(content)
 
 
-async def test_a_text_of_several_lines_comes_as_it_is() -> None:
+async def test_a_lone_text_comes_as_it_is() -> None:
     assert await shown("text") == TEXT
-    assert await shown("text.strip()[:5]") == '{"value": "first", "error": null}'
+    assert await shown("text.strip()[:5]") == "first"
+    for text in (
+        'a "b" \\ c',
+        "3 files, 2 changed",
+        "(c) 2024: all",
+        "- x",
+        "caf\u00e9 \u4e2d",
+        "a\n",
+        "a\tb",
+        "1.2.3",
+    ):
+        assert await shown("text", text=text) == text
+
+
+async def test_a_text_that_could_be_read_as_another_value_has_quotes() -> None:
+    numbers = ("3", "-3.5", "1e5", "1_000", "0xff", "2j", ".5", "5.", "nan", "-Infinity")
+    others = ("None", "null", "true", "False", "...", "<hidden>", '<Node "shop">', "<hidden>\n")
+    literals = ("'a'", '"a"', "[1]", "{}", "(1, 2)", "{'a': 1}", "b'a'", '{"value": 1, "error": null}')
+    unseen = ("", " ", "\n", " a", "a ", "\t", "a\r", "a\0b", "a\u200b", "a\u2028b")
+    for text in (*numbers, *others, *literals, *unseen):
+        content = await shown("text", text=text)
+        assert json.loads(content) == {"value": text, "error": None}, text
+
+
+async def test_texts_in_other_values_have_quotes() -> None:
     assert await shown("[text]") == '{"value": ["first \\"line\\"\\n\\tsecond \\\\ line\\n"], "error": null}'
     assert await shown("'\\n'") == '{"value": "\\n", "error": null}'
 

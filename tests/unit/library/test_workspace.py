@@ -94,6 +94,21 @@ def test_braces_that_mean_nothing_are_refused(workspace: Workspace, pattern: str
         workspace.find(pattern)
 
 
+def test_patterns_that_can_match_nothing_are_refused(workspace: Workspace, root: Path) -> None:
+    for pattern in ("", "/src/*", "~/*", "../*", "src/../*", "src/", "src/*/", "!a.py"):
+        with pytest.raises(LibraryError, match="matches nothing here"):
+            workspace.find(pattern)
+        with pytest.raises(LibraryError, match="matches nothing here"):
+            workspace.search("x", pattern)
+    with pytest.raises(WorkspaceError, match="'src' is a folder: list it"):
+        workspace.find("src")
+    (root / "src" / "src").write_text("")
+    (root / "..a").write_text("")
+    assert workspace.find("src") == ["src/src"]
+    assert workspace.find("..a") == ["..a"]
+    assert workspace.find("nothing") == []
+
+
 def test_a_folder_is_listed(workspace: Workspace, root: Path) -> None:
     (root / "link").symlink_to("src")
     (root / "out").symlink_to("/")

@@ -15,6 +15,7 @@ import weakref
 from collections.abc import AsyncIterator, Callable
 from typing import Annotated, Any, ForwardRef, Literal, NewType, ParamSpec, TypeVar
 
+import annotated_types
 import pydantic
 import pytest
 from typing_extensions import TypeAliasType
@@ -457,3 +458,48 @@ def test_names_that_only_type_checkers_know_do_not_cost_the_signature() -> None:
     namespace: dict[str, Any] = {}
     exec("def function(a: Missing, b: int) -> None: ...", namespace)
     assert _line(namespace["function"]) == "f: (a: Missing, b: int) -> None"
+
+
+Share: typing.TypeAlias = Annotated[float, annotated_types.Interval(ge=0, le=1)]
+
+
+class _Rates:
+    def convert(self, rate: "Share", unit: Annotated[str, pydantic.Field(max_length=3)] = "kg") -> int:
+        raise NotImplementedError
+
+
+def test_constraints_of_parameters_and_results_stand_behind_a_function() -> None:
+    def order(
+        count: Annotated[int, annotated_types.Ge(1), annotated_types.Le(10)],
+        *names: Annotated[str, pydantic.Field(pattern="^a", description="names")],
+        shares: "list[Share]",
+        other: "Annotated[Nowhere, explode()]" = None,  # type: ignore[name-defined]
+    ) -> Annotated[float, pydantic.Field(ge=0)]:
+        """Order."""
+        raise NotImplementedError
+
+    async def wait(seconds: "Share") -> None:
+        """Wait."""
+
+    class Converter:
+        def __call__(self, n: Annotated[int, annotated_types.Ge(8)]) -> None:
+            raise NotImplementedError
+
+    typed = "order: (count: int, *names: str, shares: list[Share], other: Nowhere = None) -> float"
+    cases: list[tuple[Callable[..., object], str]] = [
+        (
+            order,
+            f"{typed}  # Order. # count: >= 1, <= 10; names: names, matches ^a; "
+            "shares: float: >= 0, <= 1; result: >= 0",
+        ),
+        (wait, "order: (seconds: Share) -> None  # Wait. # seconds: >= 0, <= 1 # async"),
+        (
+            _Rates().convert,
+            "order: (rate: Share, unit: str = 'kg') -> int  # rate: >= 0, <= 1; unit: len <= 3",
+        ),
+        (functools.partial(_Rates().convert, 0.5), "order: (unit: str = 'kg') -> int  # unit: len <= 3"),
+        (Converter(), "order: (n: int) -> None  # n: >= 8"),
+        (len, "order: (obj, /)  # Return the number of items in a container."),
+    ]
+    for function, line in cases:
+        assert callable_line("order", describe_callable(function)) == line

@@ -3,6 +3,8 @@
 import dataclasses
 import math
 from collections import OrderedDict, deque
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -97,8 +99,45 @@ def test_value_that_fits_is_whole(counter: TokenCounter) -> None:
 def test_numbers_that_are_none_are_counted_apart(counter: TokenCounter) -> None:
     shown = _shown([math.nan, *map(float, range(20_000)), math.nan], counter)
     assert ", min 0.0, max 19999.0, mean 9999.5, 2 NaN …" in shown
-    assert ", min" not in _shown([math.inf, *range(20_000)], counter)
-    assert ", min" not in _shown([math.nan] * 20_000, counter)
+    cases: list[tuple[Any, str]] = [
+        ([math.inf, *range(20_000)], ", min 0, max inf …"),
+        ([math.inf, *[-math.inf] * 20_000, math.nan], ", min -inf, max inf, 1 NaN …"),
+        ([math.nan] * 20_000, " of 20,000 items, 20,000 NaN …"),
+        ([None, *[2.5] * 9_000, None, math.nan], ", min 2.5, max 2.5, mean 2.5, 1 NaN, 2 None …"),
+        ([1e308] * 9_000, ", min 1e+308, max 1e+308, mean 1e+308 …"),
+        ([-1e308, *[1e308] * 9_000], ", min -1e+308, max 1e+308, mean 9.99778e+307… …"),
+        (
+            [Decimal("0.1"), Decimal("NaN"), Decimal("sNaN")] * 3_000,
+            ", min 0.1, max 0.1, mean 0.1, 6,000 NaN …",
+        ),
+        ([Decimal("1E+5000")] * 3_000, ", min inf, max inf …"),
+        ([Fraction(1, 4), 1] * 3_000, ", min 0.25, max 1, mean 0.625 …"),
+        (set(range(50_000)), " of 50,000 items, min 0, max 49999, mean 24999.5"),
+        (
+            frozenset(each / 8 for each in range(50_000)),
+            " of 50,000 items, min 0.0, max 6249.88…, mean 3124.94…",
+        ),
+        (
+            {"a": 1.5, "b": None} | {str(each): 1 for each in range(9_000)},
+            ", min 1, max 1.5, mean 1.00006…, 1 None …",
+        ),
+    ]
+    for value, facts in cases:
+        assert facts in _shown(value, counter), facts
+    for value in ([None] * 20_000, [True] * 9_000, [1, "x"] * 9_000, [10**400] * 9_000):
+        assert ", min" not in _shown(value, counter)
+
+
+def test_numbers_of_arrays_are_counted_in_the_same_way(counter: TokenCounter) -> None:
+    numpy: Any = pytest.importorskip("numpy")
+    pandas: Any = pytest.importorskip("pandas")
+    for value, facts in (
+        ([math.inf, math.nan, *[1.0] * 9_000], ", min 1.0, max inf, 1 NaN …"),
+        ([math.nan] * 9_000, ", 9,000 NaN …"),
+        ([1e308] * 9_000, ", min 1e+308, max 1e+308, mean "),
+    ):
+        assert facts in _shown(numpy.array(value), counter)
+        assert facts.replace("…", "").strip() in _shown(pandas.Series(value), counter).replace("…", "")
 
 
 def test_long_lists_show_six_digits_and_mark_it(counter: TokenCounter) -> None:

@@ -81,10 +81,12 @@ _ASKED_BY_NAME = frozenset(
 def is_data_callable(function: object) -> bool:
     """Whether a callable only makes values of Python's own data types, or computes with them.
 
-    Exception types count too. `eval`, `open` and the like do not, and neither do callables that merely claim
-    to be of one of Python's modules.
+    Exception types count too, and methods of the output of the step's code. `eval`, `open` and the like do
+    not, and neither do callables that merely claim to be of one of Python's modules.
     """
     function = called_function(function)
+    if isinstance(function, types.MethodType) and function.__self__ is OUTPUT:
+        return True
     if isinstance(function, type):
         if getattr(builtins, function.__name__, None) is function and not issubclass(function, BaseException):
             return function.__name__ in _FREE_TYPES

@@ -5,8 +5,8 @@ with its constraints, and `stub_of` gives the stubs of the types that an annotat
 gives those of all types that a block produces and uses.
 """
 
+from ..comments import described_type
 from ..types import TypeNames, written_type
-from .comments import described_type
 from .fields import fields_by_key
 from .stub import TypesSection, stub_of, types_section
 

@@ -17,6 +17,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from ...signatures import read_annotations
+from ..comments import DataKey, InData
 from ..plain_text import (
     class_dictionary,
     class_value,
@@ -213,16 +214,6 @@ def _without_unset(annotation: object) -> object:
     arguments = typing_extensions.get_args(annotation)
     kept = tuple(each for each in arguments if each is not msgspec.UnsetType)
     return annotation if len(kept) == len(arguments) else typing.Union[kept]  # noqa: UP007
-
-
-class DataKey(Struct, frozen=True):
-    """The key of a field in plain data; metadata of a field."""
-
-    key: str
-
-
-class InData(Struct, frozen=True):
-    """Marks a field that exists only in plain data; metadata of a field."""
 
 
 def _field(name: str, annotation: object, default: object, *metadata: object) -> RecordField:

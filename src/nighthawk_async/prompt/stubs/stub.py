@@ -22,6 +22,7 @@ from msgspec import Struct
 
 from ...secret_names import HIDDEN, hides_value
 from ..callables import CallableDescription, describe_callable, summary_of
+from ..comments import comment_of
 from ..objects import class_methods, class_properties, is_public_name, special_methods
 from ..plain_text import (
     break_delimiters,
@@ -48,7 +49,6 @@ from ..types import (
     own_name,
     written_type,
 )
-from .comments import comment_of
 from .fields import NO_DEFAULT, RecordField, Records, find_records, namespace_of, type_hints
 
 AS_DATA = "give as data"
@@ -248,7 +248,8 @@ def _method_line(name: str, description: CallableDescription) -> str:
     start = "async def" if description.asynchrony else "def"
     signature = (description.signature or "(...)").removeprefix("(")
     separator = "" if signature.startswith(")") else ", "
-    return f"{_INDENT}{start} {name}(self{separator}{signature}: ...{_comment(description.summary)}"
+    said = "; ".join(filter(None, (description.summary, description.notes)))
+    return f"{_INDENT}{start} {name}(self{separator}{signature}: ...{_comment(said)}"
 
 
 def _about(cls: type, names: TypeNames) -> str:

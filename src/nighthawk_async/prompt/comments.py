@@ -1,8 +1,10 @@
 """Comments on types, made from their metadata."""
 
+import inspect
+import re
 import types
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, ForwardRef
 
 import annotated_types
 import msgspec
@@ -11,9 +13,9 @@ from msgspec import Struct
 from pydantic import AliasChoices, AliasPath, Discriminator
 from pydantic.fields import FieldInfo
 
-from ..plain_text import class_of, has_base, single_line, type_module
-from ..types import TypeNames, literal_text, written_type
-from .fields import DataKey, InData
+from ..signatures import resolve_references
+from .plain_text import class_of, has_base, single_line, type_module
+from .types import TypeNames, is_type_expression, literal_text, written_type
 
 _DESCRIPTION_CHARACTERS = 300
 _PATTERN_CHARACTERS = 200
@@ -22,6 +24,63 @@ _MAX_DESCRIBED = 1_024
 
 _BOUNDS = {"gt": "> {}", "ge": ">= {}", "lt": "< {}", "le": "<= {}"}
 _LENGTHS = {"min_length": "len >= {}", "max_length": "len <= {}"}
+
+
+class DataKey(Struct, frozen=True):
+    """The key of a field in plain data; metadata of a field."""
+
+    key: str
+
+
+class InData(Struct, frozen=True):
+    """Marks a field that exists only in plain data; metadata of a field."""
+
+
+def comments_on_parameters(
+    signature: inspect.Signature, names: TypeNames, namespace: Mapping[str, object]
+) -> str:
+    """Return the comments on the parameters and the result of a function; empty for none.
+
+    Args:
+        signature: Its signature.
+        names: The names by which the block writes types.
+        namespace: The values of names in annotations that are texts.
+    """
+    annotations = {name: parameter.annotation for name, parameter in signature.parameters.items()}
+    said = (
+        (name, comment_of(_with_metadata(annotation, namespace), (), names).replace("; ", ", "))
+        for name, annotation in {**annotations, "result": signature.return_annotation}.items()
+        if annotation is not signature.empty and _may_have_metadata(annotation)
+    )
+    return "; ".join(f"{name}: {comment}" for name, comment in said if comment)
+
+
+def _may_have_metadata(annotation: object) -> bool:
+    return type(annotation) in (str, ForwardRef) or is_type_expression(annotation)
+
+
+def _with_metadata(annotation: object, namespace: Mapping[str, object]) -> object:
+    """The type that a text names, if it may have metadata; other texts are not evaluated."""
+    if type(annotation) is ForwardRef:
+        annotation = annotation.__forward_arg__
+    if type(annotation) is not str or not _mentions_metadata(annotation, namespace):
+        return annotation
+    try:
+        return resolve_references(annotation, {**namespace}, {})
+    except Exception:  # any expression; its names may be defined later
+        return annotation
+
+
+def _mentions_metadata(text: str, namespace: Mapping[str, object]) -> bool:
+    words = re.findall(r"\w+", text[:_PATTERN_CHARACTERS])
+    return "Annotated" in words or any(_is_annotated(namespace.get(each)) for each in words)
+
+
+def _is_annotated(annotation: object) -> bool:
+    return type(annotation) is _ANNOTATED  # the value is not asked
+
+
+_ANNOTATED = type(typing_extensions.Annotated[int, 0])
 
 
 def described_type(annotation: object, names: TypeNames) -> str:

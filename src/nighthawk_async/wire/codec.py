@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
+from ..types.endpoint_rules import EndpointRules
 from ..types.messages import MultimodalContent
 from ..types.model import ModelCapabilities, ModelEvent, ModelRequest, ModelSettings
 from .sse import ServerSentEvent
@@ -81,6 +82,11 @@ class Codec(Protocol):
     @property
     def name(self) -> str:
         """The protocol's name, as the catalog's provider rows give it."""
+        ...
+
+    @property
+    def rules(self) -> EndpointRules:
+        """The rules of the endpoint for requests."""
         ...
 
     @property

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeGuard
 
 from ...errors import ConfigurationError
+from ...types.endpoint_rules import NO_RULES, EndpointRules
 from ...types.json import is_json_mapping, is_list_or_tuple
 from ...types.messages import (
     MultimodalContent,
@@ -261,6 +262,9 @@ class AnthropicCodec:
     name = PROTOCOL_NAME
     settings_form: type[ModelSettings] = AnthropicSettings
 
+    def __init__(self, rules: EndpointRules = NO_RULES) -> None:
+        self.rules = rules
+
     def find_refusal(self, item: MultimodalContent) -> str | None:
         """Return the reason why the protocol cannot carry a media item; see `wire.codec.Codec`."""
         return find_refusal(item)
@@ -337,6 +341,6 @@ def _content_items(request: ModelRequest) -> Iterator[UserContent]:
                 yield from result.content
 
 
-def create_codec() -> AnthropicCodec:
-    """The codec of this protocol; see `models.providers`."""
-    return AnthropicCodec()
+def create_codec(rules: EndpointRules) -> AnthropicCodec:
+    """The codec of this protocol; see `models.protocols`."""
+    return AnthropicCodec(rules)

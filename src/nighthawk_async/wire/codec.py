@@ -121,8 +121,12 @@ class Codec(Protocol):
         """
         ...
 
-    def decoder(self) -> ResponseDecoder:
-        """A decoder for one streamed response."""
+    def decoder(self, request: EncodedRequest | None = None) -> ResponseDecoder:
+        """A decoder for one streamed response.
+
+        Args:
+            request: The request that is answered, on which the answer may depend; None for any.
+        """
         ...
 
     def decode_response(self, body: bytes) -> list[ModelEvent]:

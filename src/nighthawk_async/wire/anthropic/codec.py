@@ -251,6 +251,7 @@ def _refuse_unless_forced(
 
 
 _HEADERS = {**STREAM_HEADERS, "anthropic-version": "2023-06-01"}
+_ALLOWS_HOPS = b'"fallbacks":'
 _FILES_BETA = "files-api-2025-04-14"
 _EDITING_BETA = "context-management-2025-06-27"
 _COMPACT_BETA = "compact-2026-01-12"
@@ -286,9 +287,9 @@ class AnthropicCodec:
         """The tokens that a response may hold; see `wire.codec.DemandsMaxTokens`."""
         return plan_thinking(checked_settings(settings, AnthropicSettings), capabilities).max_tokens
 
-    def decoder(self) -> AnthropicResponseDecoder:
-        """A decoder for one streamed response."""
-        return AnthropicResponseDecoder()
+    def decoder(self, request: EncodedRequest | None = None) -> AnthropicResponseDecoder:
+        """A decoder for one streamed response; see `wire.codec.Codec`."""
+        return AnthropicResponseDecoder(holds_calls=request is not None and _ALLOWS_HOPS in request.body)
 
     def decode_response(self, body: bytes) -> list[ModelEvent]:
         """The events of a response that was not streamed; see `wire.codec.Codec`."""

@@ -251,6 +251,7 @@ def encode_body(
     Args:
         request: The request.
         capabilities: The capabilities of the model.
+        rules: The rules of the endpoint.
 
     Raises:
         ConfigurationError: A setting has a bad value or is unknown to the protocol, the request demands a
@@ -458,8 +459,8 @@ class GoogleCodec:
         # Without `alt=sse` the endpoint answers with a JSON array, which is complete only at its end.
         return EncodedRequest(path=f"{path}:streamGenerateContent?alt=sse", headers=STREAM_HEADERS, body=body)
 
-    def decoder(self) -> GoogleResponseDecoder:
-        """A decoder for one streamed response."""
+    def decoder(self, request: EncodedRequest | None = None) -> GoogleResponseDecoder:
+        """A decoder for one streamed response; see `wire.codec.Codec`."""
         return GoogleResponseDecoder()
 
     def decode_response(self, body: bytes) -> list[ModelEvent]:

@@ -237,8 +237,8 @@ class OpenAIChatCodec:
         body = encode_body(request, model_name=model_name, capabilities=capabilities, rules=self.rules)
         return EncodedRequest(path="/chat/completions", headers=STREAM_HEADERS, body=body)
 
-    def decoder(self) -> ChatResponseDecoder:
-        """A decoder for one streamed response."""
+    def decoder(self, request: EncodedRequest | None = None) -> ChatResponseDecoder:
+        """A decoder for one streamed response; see `wire.codec.Codec`."""
         return ChatResponseDecoder()
 
     def decode_response(self, body: bytes) -> list[ModelEvent]:

@@ -211,8 +211,8 @@ class OpenAIResponsesCodec:
         body = encode_body(request, model_name=model_name, capabilities=capabilities, rules=self.rules)
         return EncodedRequest(path="/responses", headers=STREAM_HEADERS, body=body)
 
-    def decoder(self) -> ResponsesDecoder:
-        """A decoder for one streamed response."""
+    def decoder(self, request: EncodedRequest | None = None) -> ResponsesDecoder:
+        """A decoder for one streamed response; see `wire.codec.Codec`."""
         return ResponsesDecoder()
 
     def decode_response(self, body: bytes) -> list[ModelEvent]:

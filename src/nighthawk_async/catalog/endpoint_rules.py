@@ -144,7 +144,6 @@ _DEEPSEEK = EndpointRules(
     forces_tools=False,
     refused_settings=(_at_most(16), _cooler_than(2)),
     max_tools=128,
-    reasoning_form="reasoning_content",
     demands_reasoning=True,
     sources=MappingProxyType(
         {
@@ -152,7 +151,6 @@ _DEEPSEEK = EndpointRules(
             "otherwise (deepseek-ai/DeepSeek-V3 issue 1376)",
             "refused_settings": "api-docs.deepseek.com/api/create-chat-completion (up to 16, at most 2)",
             "max_tools": "api-docs.deepseek.com/api/create-chat-completion: a maximum of 128 functions",
-            "reasoning_form": _DEEPSEEK_SOURCE,
             "demands_reasoning": f'{_DEEPSEEK_SOURCE}; HTTP 400 "The reasoning_content in the thinking mode '
             'must be passed back to the API" (earendil-works/pi issue 3636)',
         }

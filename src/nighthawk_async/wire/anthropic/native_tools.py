@@ -26,7 +26,7 @@ CONTAINER = "container"
 """The type of an item that is no block: the container of the response, which a request names elsewhere."""
 
 _MCP_CALL = "mcp_tool_use"
-OWN_CALLS = frozenset({OWN_CALL, _MCP_CALL})
+OWN_CALLS = (OWN_CALL, _MCP_CALL)
 """The types of the calls that the provider carries out itself, those of a remote MCP server included."""
 
 _RESULT_ENDING = "_tool_result"

@@ -44,7 +44,7 @@ from ...types.model import (
     ToolCallStarted,
     UsageReported,
 )
-from ...types.usage import Usage
+from ...types.usage import MAX_COUNT, Usage
 from ..codec import MANY_WAITING_CALLS
 from ..json_text import NOT_JSON, JsonObjectScanner, as_object, check_response, is_something, new_call_id, split_documents
 from ..provider_errors import response_failure
@@ -73,6 +73,12 @@ class ToolCallDelta(msgspec.Struct):
     id: str | None = None
     function: FunctionFragment | None = None
     extra_content: Any = None
+
+    @property
+    def is_something(self) -> bool:
+        """Whether it holds anything but empty fields."""
+        has_function = self.function is not None and self.function.is_something
+        return has_function or bool(self.id or self.extra_content)
 
 
 CITATION = "url_citation"
@@ -193,7 +199,7 @@ class WireUsage(msgspec.Struct):
 def _reasoning_of(completion: CompletionTokens, received: int) -> int:
     """The tokens of reasoning, which are a part of the output whatever a server counts beside it."""
     reasoning = completion.reasoning_tokens or 0
-    return min(reasoning, received) if reasoning >= 0 and received >= 0 else reasoning
+    return received if 0 <= received < reasoning <= MAX_COUNT else reasoning
 
 
 class Chunk(msgspec.Struct):
@@ -426,7 +432,7 @@ class ChatResponseDecoder:
             call = ToolCallDelta(index=0, function=delta.function_call)
             events += self._calls.feed(_to_fragment(call, position=None))
         for position, call in enumerate(delta.tool_calls or ()):
-            if not call.id and (call.function is None or not call.function.is_something):
+            if not call.is_something:
                 continue
             events += self._calls.feed(_to_fragment(call, position=position if is_whole else None))
 
@@ -570,7 +576,7 @@ class ToolCallAccumulator:
     """
 
     def __init__(self, new_id: Callable[[], str] | None = None) -> None:
-        self._new_id = new_id or new_call_id, split_documents
+        self._new_id = new_id or new_call_id
         self._calls: list[_PartialCall] = []
         self._by_index: dict[int, _PartialCall] = {}
         self._by_server_id: dict[str, _PartialCall] = {}

@@ -13,6 +13,8 @@ endpoint with the user's key, and shows which of them hold today.
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from msgspec import structs
+
 from ..types.endpoint_rules import NO_RULES, CallIdRule, EndpointRules, SettingRule
 from .providers import PROVIDERS
 
@@ -29,7 +31,7 @@ def _cooler_than(highest: float) -> SettingRule:
     return SettingRule(setting="temperature", above=highest, reason=reason)
 
 
-# The SDK's docstring names o3 and o4-mini; o3-mini was recorded to take it. Of GPT-5, models that only chat do.
+# The SDK's docstring names o3 and o4-mini; o3-mini was recorded to take it. Of GPT-5, chat models do.
 _NO_STOP = SettingRule(
     setting="stop",
     models=("o3", "o3-20*", "o3-pro*", "o4-mini*", "gpt-5", "gpt-5-[!c]*"),
@@ -52,7 +54,7 @@ _OPENAI_CHAT = EndpointRules(
             "refused_settings": f"{_SDK}: stop, temperature; {_OPENAI_REFERENCE}",
             "max_tools": f"{_SDK}: a maximum of 128 functions",
             "reasoning_form": "the message types of the SDK have no field for reasoning",
-            "ignores_unknown_fields": "\"Additional properties are not allowed\" of the endpoint's validation",
+            "ignores_unknown_fields": '"Additional properties are not allowed" of the endpoint\'s validation',
         }
     ),
 )
@@ -67,9 +69,9 @@ _OPENAI_RESPONSES = EndpointRules(
     sources=MappingProxyType(
         {
             "call_ids": "openai 3.57.0, types/responses/response_input_item.py: call_id, 1 to 64 characters",
-            "refused_settings": "\"Invalid 'max_output_tokens': integer below minimum value. Expected a value "
-            f'>= 16", recorded by others; {_OPENAI_REFERENCE}',
-            "max_tools": '"Invalid \'tools\': array too long. Expected an array with maximum length 128"',
+            "refused_settings": "\"Invalid 'max_output_tokens': integer below minimum value. Expected a "
+            f'value >= 16", recorded by others; {_OPENAI_REFERENCE}',
+            "max_tools": "\"Invalid 'tools': array too long. Expected an array with maximum length 128\"",
         }
     ),
 )
@@ -118,7 +120,9 @@ _GEMINI = EndpointRules(
             setting="cached_content", beside=("tools",), reason=_ONLY_IN_CACHE.format("tools of the request")
         ),
         SettingRule(
-            setting="cached_content", beside=("system_prompt",), reason=_ONLY_IN_CACHE.format("a system prompt")
+            setting="cached_content",
+            beside=("system_prompt",),
+            reason=_ONLY_IN_CACHE.format("a system prompt"),
         ),
         _at_most(5),
         _cooler_than(2),
@@ -129,8 +133,8 @@ _GEMINI = EndpointRules(
             "refused_settings": '"CachedContent can not be used with GenerateContent request setting '
             'system_instruction, tools or tool_config"; google-genai 3.6.1, types.py (stop_sequences, '
             "temperature); cloud.google.com/vertex-ai/generative-ai/docs/model-reference/inference",
-            "has_text_beside_results": "pydantic-ai issue 4210: gemini-3.5-flash answers with nothing, others "
-            "take the text for their own words; in a content of its own, every model reads it",
+            "has_text_beside_results": "pydantic-ai issue 4210: gemini-3.5-flash answers with nothing, "
+            "others take the text for their own words; in a content of its own, every model reads it",
         }
     ),
 )
@@ -147,8 +151,8 @@ _DEEPSEEK = EndpointRules(
     demands_reasoning=True,
     sources=MappingProxyType(
         {
-            "forces_tools": 'HTTP 400 "Thinking mode does not support this tool_choice": V4 thinks unless told '
-            "otherwise (deepseek-ai/DeepSeek-V3 issue 1376)",
+            "forces_tools": 'HTTP 400 "Thinking mode does not support this tool_choice": V4 thinks unless '
+            "told otherwise (deepseek-ai/DeepSeek-V3 issue 1376)",
             "refused_settings": "api-docs.deepseek.com/api/create-chat-completion (up to 16, at most 2)",
             "max_tools": "api-docs.deepseek.com/api/create-chat-completion: a maximum of 128 functions",
             "demands_reasoning": f'{_DEEPSEEK_SOURCE}; HTTP 400 "The reasoning_content in the thinking mode '
@@ -171,8 +175,8 @@ _MISTRAL = EndpointRules(
             "(code 3280; nearai/ironclaw issue 1241, anomalyco/opencode issue 1680)",
             "setting_names": f"{_MISTRAL_SDK}: random_seed",
             "refused_settings": f"{_MISTRAL_SDK}: temperature from 0 to 1.5",
-            "has_stream_options": "HTTP 422 extra_forbidden for stream_options.include_usage, four threads of "
-            "2025; usage comes without it",
+            "has_stream_options": "HTTP 422 extra_forbidden for stream_options.include_usage, four threads "
+            "of 2025; usage comes without it",
             "has_user_after_results": "HTTP 400 \"Unexpected role 'user' after role 'tool'\" (code 3230; "
             "datapizza-labs/datapizza-ai issue 98, avante-corp/avante.nvim issue 2562)",
             "reasoning_form": f"{_MISTRAL_SDK}: ThinkChunk; docs.mistral.ai/capabilities/reasoning",
@@ -197,9 +201,7 @@ _GROQ = EndpointRules(
     ),
 )
 _XAI_SOURCE = "docs.x.ai/docs/guides/function-calling: a maximum of 128 functions"
-_XAI = EndpointRules(
-    hosts=("api.x.ai",), max_tools=128, sources=MappingProxyType({"max_tools": _XAI_SOURCE})
-)
+_XAI = EndpointRules(hosts=("api.x.ai",), max_tools=128, sources=MappingProxyType({"max_tools": _XAI_SOURCE}))
 _OLLAMA = EndpointRules(
     forces_tools=False,
     sources=MappingProxyType({"forces_tools": "the code of its compatible endpoints ignores tool_choice"}),
@@ -211,12 +213,11 @@ def _of_azure(rules: EndpointRules) -> EndpointRules:
 
     `max_tokens` keeps its name there: deployments may be of models that know no other, and of any age.
     """
-    return EndpointRules(
+    return structs.replace(
+        rules,
         hosts=("openai.azure.com", "services.ai.azure.com"),
-        call_ids=rules.call_ids,
-        refused_settings=rules.refused_settings,
-        max_tools=rules.max_tools,
-        sources=rules.sources,
+        setting_names=NO_RULES.setting_names,
+        sources={name: each for name, each in rules.sources.items() if name != "setting_names"},
     )
 
 
@@ -256,9 +257,7 @@ PROTOCOL_RULES: Mapping[str, EndpointRules] = MappingProxyType({"anthropic": _CL
 """The rules of other servers of a protocol, by its name: those without which its models do not answer."""
 
 
-def find_endpoint_rules(
-    provider: str, *, protocol: str, host: str | None, is_own: bool
-) -> EndpointRules:
+def find_endpoint_rules(provider: str, *, protocol: str, host: str | None, is_own: bool) -> EndpointRules:
     """The rules of an endpoint.
 
     Args:

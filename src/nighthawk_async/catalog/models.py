@@ -19,6 +19,7 @@ from functools import lru_cache
 from msgspec import structs
 
 from ..suggestions import did_you_mean
+from ..types.endpoint_rules import EndpointRules
 from ..types.model import ModelCapabilities, ModelPrice
 from ..types.native_tools import NativeToolName
 from .endpoint_rules import ENDPOINT_RULES
@@ -280,7 +281,7 @@ UNKNOWN_MODEL = ModelFacts(pattern="*", capabilities=ModelCapabilities())
 _WILDCARD = re.compile(r"[*?[]")
 
 
-def find_model_facts(model_id: str) -> ModelFacts:
+def find_model_facts(model_id: str, rules: EndpointRules | None = None) -> ModelFacts:
     """The row that covers a model, as far as its endpoint allows; `UNKNOWN_MODEL` when none does.
 
     A provider that serves the models of another has its row without the price and the native tools, which may
@@ -288,9 +289,11 @@ def find_model_facts(model_id: str) -> ModelFacts:
 
     Args:
         model_id: The model, `provider:name`.
+        rules: The rules of its endpoint; None for those of the provider.
     """
     found = _find_row(model_id)
-    rules = ENDPOINT_RULES.get(model_id.partition(":")[0])
+    if rules is None:
+        rules = ENDPOINT_RULES.get(model_id.partition(":")[0])
     if rules is None or rules.forces_tools or not found.capabilities.forced_tool_choice:
         return found
     return structs.replace(found, capabilities=replace(found.capabilities, forced_tool_choice=False))

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl
@@ -17,7 +16,7 @@ from ..kernel.environment import needs_endpoint
 from ..ports import Model
 from ..suggestions import did_you_mean
 from ..types.endpoint_rules import EndpointRules
-from ..types.model import Credentials, ModelCapabilities
+from ..types.model import Credentials
 from ..wire.codec import Codec
 from ..wire.redaction import is_secret_name
 from ..wire.transport_settings import check_setting_names, checked_settings
@@ -70,11 +69,11 @@ def create_model(
         return create_local_model(parsed.name, settings=settings, pool_source=pool_source)
     facts = _provider_facts(parsed)
     transport = TransportSettings.from_settings(settings)
-    model_facts = find_model_facts(model_id)
     base_url = _base_url(parsed, facts, transport, known_environment)
     _check_way(parsed, facts, base_url, transport)
     if rules is None:
         rules = _find_rules(parsed, facts, base_url, transport)
+    model_facts = find_model_facts(model_id, rules)
     codec = create_codec(facts.protocol, rules)
     price = CurrentPrice(base_url, parsed.name, model_facts.capabilities.price)
     check_setting_names(settings, codec.settings_form, may_have_others=not _is_own_endpoint(facts, base_url))
@@ -88,9 +87,7 @@ def create_model(
         codec=codec,
         endpoint=endpoint,
         model_name=parsed.name,
-        capabilities=overridden_capabilities(
-            _capabilities_at(rules, model_facts.capabilities), transport.capabilities
-        ),
+        capabilities=overridden_capabilities(model_facts.capabilities, transport.capabilities),
         settings=_known_settings(model_id, codec)
         | dict(settings)
         | ({} if credentials is None else {"credentials": credentials}),
@@ -123,12 +120,6 @@ def _find_rules(
             f"protocol, one of {', '.join(sorted(fitting))}.{did_you_mean(named, fitting)}"
         )
     return find_endpoint_rules(named, protocol=facts.protocol, host=None, is_own=True)
-
-
-def _capabilities_at(rules: EndpointRules, capabilities: ModelCapabilities) -> ModelCapabilities:
-    """The capabilities of a model that the endpoint grants."""
-    is_less = capabilities.forced_tool_choice and not rules.forces_tools
-    return replace(capabilities, forced_tool_choice=False) if is_less else capabilities
 
 
 def _known_settings(model_id: str, codec: Codec) -> dict[str, Any]:

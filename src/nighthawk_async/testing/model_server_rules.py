@@ -7,6 +7,7 @@ words of the endpoint. They are written from these sources, not from the library
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 from ..catalog.providers import PROVIDERS
@@ -42,8 +43,8 @@ def _too_many_tools(most: int) -> _Check:
         if len(offered) <= most:
             return None
         message = (
-            f"Invalid 'tools': array too long. Expected an array with maximum length {most}, but got an array "
-            f"with length {len(offered)} instead."
+            f"Invalid 'tools': array too long. Expected an array with maximum length {most}, but got an "
+            f"array with length {len(offered)} instead."
         )
         return _openai_error(message, param="tools", code="array_above_max_length")
 
@@ -90,8 +91,8 @@ def _longer_ids(ids: Iterator[tuple[str, str]], most: int) -> ModelReply | None:
     for place, call_id in ids:
         if len(call_id) > most:
             message = (
-                f"Invalid '{place}': string too long. Expected a string with maximum length {most}, but got a "
-                f"string with length {len(call_id)} instead."
+                f"Invalid '{place}': string too long. Expected a string with maximum length {most}, but got "
+                f"a string with length {len(call_id)} instead."
             )
             return _openai_error(message, param=place, code="string_above_max_length")
     return None
@@ -227,7 +228,7 @@ def _mistral_fields(body: _Body) -> ModelReply | None:
 
 def _mistral_order(body: _Body) -> ModelReply | None:
     roles = [str(message.get("role")) for message in _messages(body)]
-    for earlier, later in zip(roles, roles[1:], strict=False):
+    for earlier, later in pairwise(roles):
         if (earlier, later) == ("tool", "user"):
             message = "Unexpected role 'user' after role 'tool'"
             return _mistral_error(400, message, kind="invalid_request_message_order", code="3230")
@@ -282,7 +283,9 @@ def _claude_thinking(body: _Body) -> ModelReply | None:
     if "top_k" in body:
         return _claude_error("`top_k` must be unset when thinking is enabled.")
     if _number(body.get("top_p", 1)) < 0.95:
-        return _claude_error("`top_p` must be greater than or equal to 0.95 or unset when thinking is enabled.")
+        return _claude_error(
+            "`top_p` must be greater than or equal to 0.95 or unset when thinking is enabled."
+        )
     return None
 
 
@@ -292,7 +295,9 @@ def _gemini_error(message: str) -> ModelReply:
 
 
 def _gemini_cache(body: _Body) -> ModelReply | None:
-    if "cachedContent" in body and any(body.get(name) for name in ("systemInstruction", "tools", "toolConfig")):
+    if "cachedContent" in body and any(
+        body.get(name) for name in ("systemInstruction", "tools", "toolConfig")
+    ):
         return _gemini_error(
             "CachedContent can not be used with GenerateContent request setting system_instruction, tools or "
             "tool_config."

@@ -151,7 +151,7 @@ def _message_of(error: object, secrets: Sequence[str]) -> str:
 
 
 def _with_cause(message: str, error: Mapping[str, Any], secrets: Sequence[str]) -> str:
-    """The message with what the provider behind a gateway says; OpenRouter's own words are always the same."""
+    """The message with what the provider behind a gateway says: OpenRouter's own words never change."""
     metadata = as_object(error.get("metadata"))
     raw: object = metadata.get("raw")
     if isinstance(raw, str):

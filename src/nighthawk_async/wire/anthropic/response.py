@@ -221,7 +221,9 @@ class ContentBlocks:
         items = [item for block in self._blocks if (item := _returned(block)) is not None]
         if not goes_on:
             answered = {str(item.get("tool_use_id")) for item in items if is_own_result(item)}
-            items = [each for each in items if each["type"] not in OWN_CALLS or str(each.get("id")) in answered]
+            items = [
+                each for each in items if each["type"] not in OWN_CALLS or str(each.get("id")) in answered
+            ]
         while items and items[-1].get("type") in _THINKING:
             items.pop()
         if not any(_is_wanted_back(item) or (is_paused and item["type"] == "text") for item in items):

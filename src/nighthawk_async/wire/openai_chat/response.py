@@ -46,7 +46,15 @@ from ...types.model import (
 )
 from ...types.usage import MAX_COUNT, Usage
 from ..codec import MANY_WAITING_CALLS
-from ..json_text import NOT_JSON, JsonObjectScanner, as_object, check_response, is_something, new_call_id, split_documents
+from ..json_text import (
+    NOT_JSON,
+    JsonObjectScanner,
+    as_object,
+    check_response,
+    is_something,
+    new_call_id,
+    split_documents,
+)
 from ..provider_errors import response_failure
 from ..redaction import excerpt
 from ..sse import ServerSentEvent

@@ -13,7 +13,6 @@ import nighthawk_async as nh
 from nighthawk_async.catalog.providers import PROVIDERS
 from nighthawk_async.errors import ModelStatusError
 from nighthawk_async.testing import ModelReply, ModelServer, RecordedRequest, tool_call
-
 from nighthawk_async.types.usage import Usage
 
 pytestmark = pytest.mark.anyio
@@ -58,10 +57,9 @@ async def foreign_past() -> nh.Transcript:
     call = replace(tool_call("nh_eval", expression="1 + 1"), id=LONG_ID)
     ended = replace(tool_call("nh_outcome", kind="pass", bindings={"total": 2}), id=f"{LONG_ID}1")
     replies = [ModelReply(tool_calls=(call,)), ModelReply(tool_calls=(ended,))]
-    async with ModelServer(replies) as server:
-        async with nh.run(executor_at(server, "vllm")):
-            assert await pictures(["owl"]) == 2
-            return nh.transcript()
+    async with ModelServer(replies) as server, nh.run(executor_at(server, "vllm")):
+        assert await pictures(["owl"]) == 2
+        return nh.transcript()
 
 
 def executor_at(server: ModelServer, provider: str, **more: Any) -> nh.AgentStepExecutor:

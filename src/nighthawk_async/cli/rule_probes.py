@@ -73,7 +73,7 @@ class RuleFinding:
 
 
 def each_rule(rules: EndpointRules) -> Iterator[tuple[str, EndpointRules, SettingRule | None]]:
-    """The names of all rules of an endpoint, each with the rules without it, and itself if it is of a setting.
+    """The names of all rules of an endpoint, each with the rules without it, and itself for a setting.
 
     Two rules may be of the same setting, so all of these are left out together.
 

@@ -26,9 +26,9 @@ def _at_most(most: int) -> SettingRule:
     return SettingRule(setting="stop", most=most, reason=f"has more than the {most} texts that it takes")
 
 
-def _cooler_than(highest: float) -> SettingRule:
+def _cooler_than(highest: float, *models: str) -> SettingRule:
     reason = f"is above {highest:g}, the highest that it takes"
-    return SettingRule(setting="temperature", above=highest, reason=reason)
+    return SettingRule(setting="temperature", above=highest, reason=reason, models=models or ("*",))
 
 
 # The SDK's docstring names o3 and o4-mini; o3-mini was recorded to take it. Of GPT-5, chat models do.
@@ -76,6 +76,8 @@ _OPENAI_RESPONSES = EndpointRules(
     ),
 )
 
+# Other servers of the protocol have other models, which may take more.
+_ANY_CLAUDE = ("*claude*",)
 _CLAUDE_4 = ("*claude-*-4-5*", "*claude-*-4-6*", "*claude-opus-4-1*")
 _CLAUDE = EndpointRules(
     refused_settings=(
@@ -88,21 +90,24 @@ _CLAUDE = EndpointRules(
         SettingRule(
             setting="temperature",
             beside=("thinking",),
+            models=_ANY_CLAUDE,
             unless=(1,),
             reason="may only be 1 while the model thinks; leave it out, or turn thinking off",
         ),
         SettingRule(
             setting="top_k",
             beside=("thinking",),
+            models=_ANY_CLAUDE,
             reason="is not taken while the model thinks; leave it out, or turn thinking off",
         ),
         SettingRule(
             setting="top_p",
             beside=("thinking",),
+            models=_ANY_CLAUDE,
             below=0.95,
             reason="must be at least 0.95 while the model thinks; leave it out, or turn thinking off",
         ),
-        _cooler_than(1),
+        _cooler_than(1, *_ANY_CLAUDE),
     ),
     sources=MappingProxyType(
         {

@@ -106,8 +106,9 @@ def probe_of(name: str, rules: EndpointRules, rule: SettingRule | None) -> Model
         case "forces_tools":
             return TOOL_REQUEST
         case "setting_names":
-            settings = {each: _SETTINGS[each] for each in rules.setting_names}
-            return replace(DIRECT_QUESTION, settings=settings)
+            # In the body as they are: the table of models may have another name for some of them, too.
+            named = {each: _SETTINGS[each] for each in rules.setting_names}
+            return replace(DIRECT_QUESTION, settings={"extra_body": named})
         case "max_tools":
             return replace(TOOL_REQUEST, tools=_tools((rules.max_tools or 0) + 1), tool_choice="auto")
         case "has_stream_options":

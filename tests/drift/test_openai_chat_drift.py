@@ -121,7 +121,11 @@ def test_every_setting_exists_with_its_values() -> None:
             ),
             (),
         ),
-        (response.WireUsage, (completion_usage.CompletionUsage,), ()),
+        (
+            response.WireUsage,
+            (completion_usage.CompletionUsage,),
+            ("num_cached_tokens", "cached_tokens", "prompt_cache_hit_tokens"),
+        ),
         (response.PromptTokens, (completion_usage.PromptTokensDetails,), ()),
         (response.CompletionTokens, (completion_usage.CompletionTokensDetails,), ()),
     ],

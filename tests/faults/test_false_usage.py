@@ -112,14 +112,18 @@ def test_a_count_that_cannot_be_true_counts_as_not_told(
     assert usage.requests == 1
 
 
-def test_reasoning_that_is_counted_beside_the_completion_is_added_to_it() -> None:
+@pytest.mark.parametrize(("total", "output", "reasoning"), [(135, 103, 94), (41, 9, 9), (None, 9, 9)])
+def test_reasoning_that_only_the_total_counts_is_added_to_the_output(
+    total: int | None, output: int, reasoning: int
+) -> None:
+    details = {"reasoning_tokens": 94}
     document = _chat(
-        prompt_tokens=32, completion_tokens=9, completion_tokens_details={"reasoning_tokens": 94}
+        prompt_tokens=32, completion_tokens=9, total_tokens=total, completion_tokens_details=details
     )
 
     usage = reported(create_codec("openai-chat").decode_response(json.dumps(document).encode()))
 
-    assert usage == Usage(requests=1, input_tokens=32, output_tokens=103, reasoning_tokens=94)
+    assert usage == Usage(requests=1, input_tokens=32, output_tokens=output, reasoning_tokens=reasoning)
 
 
 @every("count", NO_COUNTS)

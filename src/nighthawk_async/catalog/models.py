@@ -19,8 +19,10 @@ from functools import lru_cache
 from msgspec import structs
 
 from ..suggestions import did_you_mean
+from ..types.endpoint_rules import EndpointRules
 from ..types.model import ModelCapabilities, ModelPrice
 from ..types.native_tools import NativeToolName
+from .endpoint_rules import ENDPOINT_RULES
 from .model_facts import ModelFacts, SchemaRuleFacts, price, with_long_requests
 from .models_openai import OPENAI_MODELS
 from .providers import PROVIDERS
@@ -247,7 +249,7 @@ def _open(name: str, capabilities: ModelCapabilities, source: str) -> ModelFacts
 OPEN_MODELS: tuple[ModelFacts, ...] = (
     ModelFacts(
         pattern="ollama:*",
-        capabilities=ModelCapabilities(forced_tool_choice=False),
+        capabilities=ModelCapabilities(),
         note="It ignores tool_choice, and takes images as bytes only.",
         source="the code of its compatible endpoints; read on 2026-11-21",
     ),
@@ -279,15 +281,25 @@ UNKNOWN_MODEL = ModelFacts(pattern="*", capabilities=ModelCapabilities())
 _WILDCARD = re.compile(r"[*?[]")
 
 
-def find_model_facts(model_id: str) -> ModelFacts:
-    """The row that covers a model; `UNKNOWN_MODEL` when none does.
+def find_model_facts(model_id: str, rules: EndpointRules | None = None) -> ModelFacts:
+    """The row that covers a model, as far as its endpoint allows; `UNKNOWN_MODEL` when none does.
 
     A provider that serves the models of another has its row without the price and the native tools, which may
     differ.
 
     Args:
         model_id: The model, `provider:name`.
+        rules: The rules of its endpoint; None for those of the provider.
     """
+    found = _find_row(model_id)
+    if rules is None:
+        rules = ENDPOINT_RULES.get(model_id.partition(":")[0])
+    if rules is None or rules.forces_tools or not found.capabilities.forced_tool_choice:
+        return found
+    return structs.replace(found, capabilities=replace(found.capabilities, forced_tool_choice=False))
+
+
+def _find_row(model_id: str) -> ModelFacts:
     provider, _, name = model_id.partition(":")
     facts = PROVIDERS.get(provider)
     if facts is not None and facts.models_of:

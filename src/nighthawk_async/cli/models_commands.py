@@ -35,6 +35,7 @@ from .model_description import (
     wide_console,
 )
 from .pull_view import showing_pull
+from .rule_probes import run_rule_check
 
 _HEADINGS = ("NAME", "TOOLS", "SCHEMA", "TAKES", "REASONING", "CONTEXT", "$ IN", "$ OUT")
 
@@ -310,6 +311,10 @@ def check(
             help="Find what the model can do, and print the settings to write; for your own servers.",
         ),
     ] = False,
+    tries_rules: Annotated[
+        bool,
+        typer.Option("--rules", help="Try what the endpoint is said to refuse, one small request each."),
+    ] = False,
     as_json: _JsonOption = False,
 ) -> None:
     """Send one tiny request and say what works. Costs a few tokens.
@@ -320,6 +325,9 @@ def check(
     settings = parse_settings(setting or (), base_url=base_url)
     if finds_capabilities:
         if not run_capability_check(model, settings, as_json=as_json):
+            raise typer.Exit(1)
+    elif tries_rules:
+        if not run_rule_check(model, settings, as_json=as_json):
             raise typer.Exit(1)
     elif not run_check(model, settings, asks_all=asks_all, as_json=as_json):
         raise typer.Exit(1)

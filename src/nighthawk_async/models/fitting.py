@@ -102,7 +102,7 @@ _OFF: tuple[object, ...] = ("none", 0, {"type": "disabled"})
 _EFFORTS: tuple[str, ...] = get_args(ReasoningEffort)
 """The known words for reasoning; codecs refuse others."""
 
-_NAMES_OF_MAX_TOKENS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+NAMES_OF_MAX_TOKENS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 """The endpoints' names of the setting `max_tokens`; it may have been renamed already."""
 
 
@@ -200,7 +200,7 @@ def _faults_of_effort(settings: Mapping[str, Any], capabilities: ModelCapabiliti
 
 def _faults_of_max_tokens(settings: Mapping[str, Any], capabilities: ModelCapabilities) -> Iterator[_Fault]:
     most = capabilities.max_output_tokens
-    for name in _NAMES_OF_MAX_TOKENS:
+    for name in NAMES_OF_MAX_TOKENS:
         wanted = settings.get(name)
         if most is not None and isinstance(wanted, int) and wanted > most:
             complaint = (

@@ -16,6 +16,7 @@ from .fitting import estimate_input_tokens, fit_request
 from .http_pool import open_http_pool
 from .pacing import Demand, PacerSource, pacer_of_request
 from .prepared_settings import HttpRequestPlan, PreparedSettings, SettingsMemory
+from .request_rules import RequestRules
 
 if TYPE_CHECKING:
     from .uploads import UploadTerms
@@ -74,6 +75,7 @@ class HttpModel:
         self.pool_source = pool_source
         self._pacer_source = pacer_source
         self._price_source = price_source
+        self._rules = RequestRules.of_model(codec.rules, model_name)
         self._memory = SettingsMemory(
             endpoint=endpoint,
             settings=settings,
@@ -187,8 +189,10 @@ class HttpModel:
         Raises:
             ConfigurationError: See `stream`.
         """
+        with_settings = _with_settings(request, settings.for_codec)
+        self._rules.check(with_settings, model_id=self.name)
         fitted = fit_request(
-            _with_settings(request, settings.for_codec),
+            with_settings,
             self.capabilities,
             model_id=self.name,
             find_refusal=self.codec.find_refusal,

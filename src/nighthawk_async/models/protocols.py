@@ -3,7 +3,9 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from ..catalog.endpoint_rules import rules_of_protocol
 from ..catalog.protocols import PROTOCOLS, folder_of
+from ..types.endpoint_rules import EndpointRules
 from ..wire.codec import Codec
 
 if TYPE_CHECKING:
@@ -11,14 +13,15 @@ if TYPE_CHECKING:
     from .file_endpoints import FileEndpoint
 
 
-def create_codec(protocol: str) -> Codec:
+def create_codec(protocol: str, rules: EndpointRules | None = None) -> Codec:
     """The codec of a protocol.
 
     Args:
         protocol: The protocol's name, as the catalog's provider rows give it.
+        rules: The rules of the endpoint; None for those of a server that is not known.
     """
     module = import_module(f"..wire.{folder_of(protocol)}.codec", __package__)
-    return module.create_codec()
+    return module.create_codec(rules_of_protocol(protocol) if rules is None else rules)
 
 
 def create_batches(protocol: str) -> "BatchProtocol":

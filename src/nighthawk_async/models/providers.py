@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import SplitResult, parse_qsl
 
 from ..catalog.coding_agents import CODING_AGENTS
+from ..catalog.endpoint_rules import find_endpoint_rules
 from ..catalog.models import find_model_facts, find_schema_rules
 from ..catalog.providers import PROVIDERS, ProviderFacts, providers_in_words
 from ..configuration import ModelId, parse_model_id
@@ -14,6 +15,7 @@ from ..errors import ConfigurationError, MissingCredentialError, UnknownModelErr
 from ..kernel.environment import needs_endpoint
 from ..ports import Model
 from ..suggestions import did_you_mean
+from ..types.endpoint_rules import EndpointRules
 from ..types.model import Credentials
 from ..wire.codec import Codec
 from ..wire.redaction import is_secret_name
@@ -39,6 +41,7 @@ def create_model(
     environment: Mapping[str, str] | None = None,
     pool_source: PoolSource = pool_of_run,
     pacer_source: PacerSource = pacer_of_run,
+    rules: EndpointRules | None = None,
 ) -> Model:
     """The model of that id. Nothing is sent.
 
@@ -49,6 +52,7 @@ def create_model(
         environment: Environment variables; None for the process's own.
         pool_source: Provides the connection pool for a request.
         pacer_source: Provides the pacer for a request.
+        rules: The rules of the endpoint for requests; None for those of the table.
 
     Raises:
         UnknownModelError: The id is malformed, no such provider is known, or it serves the model through
@@ -65,10 +69,12 @@ def create_model(
         return create_local_model(parsed.name, settings=settings, pool_source=pool_source)
     facts = _provider_facts(parsed)
     transport = TransportSettings.from_settings(settings)
-    model_facts = find_model_facts(model_id)
     base_url = _base_url(parsed, facts, transport, known_environment)
     _check_way(parsed, facts, base_url, transport)
-    codec = create_codec(facts.protocol)
+    if rules is None:
+        rules = _find_rules(parsed, facts, base_url, transport)
+    model_facts = find_model_facts(model_id, rules)
+    codec = create_codec(facts.protocol, rules)
     price = CurrentPrice(base_url, parsed.name, model_facts.capabilities.price)
     check_setting_names(settings, codec.settings_form, may_have_others=not _is_own_endpoint(facts, base_url))
     checked_settings(settings, codec.settings_form)
@@ -85,13 +91,35 @@ def create_model(
         settings=_known_settings(model_id, codec)
         | dict(settings)
         | ({} if credentials is None else {"credentials": credentials}),
-        setting_names=model_facts.setting_names,
+        setting_names={**rules.setting_names, **model_facts.setting_names},
         retry_rules=facts.retry_rules,
         idempotency_header=facts.idempotency_header,
         pool_source=pool_source,
         pacer_source=pacer_source,
         price_source=None if "price" in transport.capabilities else price.load,
     )
+
+
+def _find_rules(
+    model_id: ModelId, facts: ProviderFacts, base_url: SplitResult, settings: TransportSettings
+) -> EndpointRules:
+    """The rules of the endpoint, or those of the provider that the settings name.
+
+    Raises:
+        ConfigurationError: The settings name a provider that is not known, or of another protocol.
+    """
+    named = settings.endpoint_rules
+    if named is None:
+        is_own = facts.is_preset or _is_own_endpoint(facts, base_url)
+        host = base_url.hostname
+        return find_endpoint_rules(model_id.provider, protocol=facts.protocol, host=host, is_own=is_own)
+    fitting = [name for name, each in PROVIDERS.items() if each.protocol == facts.protocol]
+    if named not in fitting:
+        raise ConfigurationError(
+            f"{model_id}: the model setting 'endpoint_rules' is {named!r}; it names a provider with the same "
+            f"protocol, one of {', '.join(sorted(fitting))}.{did_you_mean(named, fitting)}"
+        )
+    return find_endpoint_rules(named, protocol=facts.protocol, host=None, is_own=True)
 
 
 def _known_settings(model_id: str, codec: Codec) -> dict[str, Any]:

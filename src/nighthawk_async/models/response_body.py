@@ -157,6 +157,7 @@ class ResponseBody:
     ) -> None:
         self._raw = raw
         self._codec = plan.codec
+        self._request = plan.encoded
         self._max_bytes = plan.settings.max_response_bytes
         self._endpoint = endpoint
         self._turns = turns
@@ -177,7 +178,7 @@ class ResponseBody:
 
     @cached_property
     def _decoder(self) -> ResponseDecoder:
-        return self._codec.decoder()
+        return self._codec.decoder(self._request)
 
     @property
     def is_ended(self) -> bool:

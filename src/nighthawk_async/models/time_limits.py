@@ -152,6 +152,8 @@ class TransportSettings(BaseModel):
         extra_headers: More headers.
         extra_body: More fields of the request's body, which take precedence.
         capabilities: The capabilities of the model that the catalog lacks or has wrong.
+        endpoint_rules: The provider whose rules for requests the endpoint has; None for those of the model's
+            provider, or of the host.
         timeout_seconds: Seconds a request may take in all from its first turn on, its retries included; None
             for no limit.
         queue_timeout_seconds: Seconds a request may wait for a turn to be sent; None for no limit.
@@ -183,6 +185,7 @@ class TransportSettings(BaseModel):
     extra_headers: dict[str, str] = Field(default_factory=dict[str, str], repr=False)
     extra_body: dict[str, Any] = Field(default_factory=dict[str, Any], repr=False)
     capabilities: dict[str, Any] = Field(default_factory=dict[str, Any])
+    endpoint_rules: str | None = None
     timeout_seconds: _Seconds | None = 600.0
     queue_timeout_seconds: _Seconds | None = None
     connect_timeout_seconds: _Seconds = 5.0

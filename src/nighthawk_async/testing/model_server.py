@@ -27,6 +27,7 @@ from .model_server_files import ServedFiles
 from .model_server_google import GoogleReplies
 from .model_server_http import HttpResponse, ServerListener, ServerSocket, compose_document, compose_response
 from .model_server_responses import ResponsesReplies
+from .model_server_rules import checks_of, find_refusal
 
 
 class ServerConnection:
@@ -167,7 +168,13 @@ class ModelServer:
         checks_requests: Whether requests that a real endpoint would refuse get its error and use no reply:
             tool results without their call, calls without their result, reasoning that is missing, changed or
             unknown, strict tools whose schemas OpenAI does not enforce.
+        rules: The provider whose endpoint refuses more than its protocol does, such as `"deepseek"` or
+            `"mistral"`: a request that breaks one of its rules gets its error, and uses no reply. None for no
+            such rules.
         port: The port on the loopback; 0 for any that is free.
+
+    Raises:
+        ValueError: There is no provider of the name that `rules` gives.
     """
 
     def __init__(
@@ -175,11 +182,13 @@ class ModelServer:
         replies: Iterable[ModelReply] | ReplyHandler,
         *,
         checks_requests: bool = True,
+        rules: str | None = None,
         port: int = 0,
     ) -> None:
         self._handler = replies if callable(replies) else None
         self._replies = iter(()) if callable(replies) else iter(replies)
         self._checks_requests = checks_requests
+        self._rules = checks_of(rules)
         self._protocols: tuple[ReplyProtocol, ...] = (
             ChatReplies(),
             ResponsesReplies(),
@@ -202,6 +211,7 @@ class ModelServer:
         replies: Iterable[ModelReply] | ReplyHandler,
         *,
         checks_requests: bool = True,
+        rules: str | None = None,
         backend: Literal["asyncio", "trio"] = "asyncio",
     ) -> Generator[Self, None, None]:
         """Return a server with its own event loop in a thread, for programs without one.
@@ -209,11 +219,14 @@ class ModelServer:
         Args:
             replies: The replies, as for the class itself; a function is called in that thread.
             checks_requests: As for the class itself.
+            rules: As for the class itself.
             backend: The event loop.
         """
         with (
             start_blocking_portal(backend) as portal,
-            portal.wrap_async_context_manager(cls(replies, checks_requests=checks_requests)) as server,
+            portal.wrap_async_context_manager(
+                cls(replies, checks_requests=checks_requests, rules=rules)
+            ) as server,
         ):
             yield server
 
@@ -317,6 +330,7 @@ class ModelServer:
         if not isinstance(request.body, dict):
             return ModelReply(status=400, text="the body is no JSON object")
         refused = _check(request, protocol) if self._checks_requests else None
+        refused = refused or find_refusal(request, self._rules)
         reply: object = refused or await self._next_reply(request)
         return reply if isinstance(reply, ModelReply) else failure(f"{reply!r} is no ModelReply")
 

@@ -93,6 +93,7 @@ class ModelSettings(TypedDict, total=False):
             added to those of the request.
         native_tools: Tools that the provider carries out by itself, beside those of the library.
         capabilities: Fields of `ModelCapabilities` that the catalog lacks or has wrong.
+        endpoint_rules: The provider whose rules for requests the endpoint has, for gateways.
         timeout_seconds: Seconds a request may take in all from its first turn on, its retries included; None
             for no limit.
         queue_timeout_seconds: Seconds a request may wait for a turn to be sent; None for no limit.
@@ -127,6 +128,7 @@ class ModelSettings(TypedDict, total=False):
     extra_body: Mapping[str, Any]
     native_tools: _NativeTools
     capabilities: Mapping[str, Any]
+    endpoint_rules: str | None
     timeout_seconds: float | None
     queue_timeout_seconds: float | None
     connect_timeout_seconds: float

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
+from ..types.endpoint_rules import EndpointRules
 from ..types.messages import MultimodalContent
 from ..types.model import ModelCapabilities, ModelEvent, ModelRequest, ModelSettings
 from .sse import ServerSentEvent
@@ -84,6 +85,11 @@ class Codec(Protocol):
         ...
 
     @property
+    def rules(self) -> EndpointRules:
+        """The rules of the endpoint for requests."""
+        ...
+
+    @property
     def settings_form(self) -> type[ModelSettings]:
         """The typed dictionary of the protocol's settings, of `types.model`."""
         ...
@@ -115,8 +121,12 @@ class Codec(Protocol):
         """
         ...
 
-    def decoder(self) -> ResponseDecoder:
-        """A decoder for one streamed response."""
+    def decoder(self, request: EncodedRequest | None = None) -> ResponseDecoder:
+        """A decoder for one streamed response.
+
+        Args:
+            request: The request that is answered, on which the answer may depend; None for any.
+        """
         ...
 
     def decode_response(self, body: bytes) -> list[ModelEvent]:

@@ -335,3 +335,29 @@ def _without_lone_surrogates(value: object) -> object:
     if is_list_or_tuple(value):
         return [_without_lone_surrogates(each) for each in value]
     return value
+
+
+def split_documents(data: bytes) -> list[bytes]:
+    """The JSON objects in an event that holds several, one after the other; none if it holds anything else.
+
+    Args:
+        data: The data of the event.
+    """
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return []
+    decoder, documents, position = json.JSONDecoder(), list[bytes](), 0
+    while position < len(text):
+        if text[position].isspace():
+            position += 1
+            continue
+        try:
+            value, end = decoder.raw_decode(text, position)
+        except (ValueError, RecursionError):
+            return []
+        if not isinstance(value, dict):
+            return []
+        documents.append(text[position:end].encode())
+        position = end
+    return documents

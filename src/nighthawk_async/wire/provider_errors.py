@@ -5,6 +5,7 @@ An object with `message`, `type` and `code`, bare or under `error`; a text under
 """
 
 from collections.abc import Mapping, Sequence, Set
+from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from math import isfinite
@@ -20,6 +21,11 @@ from .json_text import NOT_JSON, as_object, decode_json
 from .redaction import excerpt
 
 _TRANSIENT_BELOW_500 = frozenset({408, 409, 429})
+
+# Groq refuses a faulty tool call of the model with HTTP 400, or in the stream; another answer may be right.
+_FAULTY_CALLS = frozenset({"tool_use_failed"})
+# With HTTP 429. Nothing but a payment helps.
+_FINAL_NAMES = frozenset({"billing_hard_limit_reached", "insufficient_quota"})
 
 
 def is_transient_status(status: int, headers: Mapping[str, str] | None = None) -> bool:
@@ -104,11 +110,15 @@ class ProviderMessage(Struct, frozen=True, kw_only=True):
         message: One bounded line without secrets.
         error_type: The provider's own name of the error, when it gave one.
         is_transient: Whether that name means that the same request may succeed later.
+        is_faulty_call: Whether the model has made a faulty tool call, and may make a right one.
+        is_final: Whether it means that the same request will not succeed later, whatever the status says.
     """
 
     message: str
     error_type: str | None = None
     is_transient: bool = False
+    is_faulty_call: bool = False
+    is_final: bool = False
 
 
 def provider_message(content: object, secrets: Sequence[str] = ()) -> ProviderMessage:
@@ -120,15 +130,39 @@ def provider_message(content: object, secrets: Sequence[str] = ()) -> ProviderMe
     """
     error = _unwrap(content)
     if not is_json_mapping(error):
-        return ProviderMessage(message=excerpt(_as_text(error), secrets))
-    message = next((error[key] for key in ("message", "detail", "msg") if error.get(key)), error)
+        return ProviderMessage(message=_message_of(error, secrets))
     names = [error.get(key) for key in ("type", "code", "status")]
     name = next((each for each in names if isinstance(each, str) and each), None)
+    is_final = any(isinstance(each, str) and each in _FINAL_NAMES for each in names)
     return ProviderMessage(
-        message=excerpt(_as_text(message), secrets),
+        message=_with_cause(_message_of(error, secrets), error, secrets),
         error_type=excerpt(name, secrets, limit=100) if name is not None else None,
-        is_transient=any(_says_transient(each) for each in names),
+        is_transient=not is_final and any(_says_transient(each) for each in names),
+        is_faulty_call=any(isinstance(each, str) and each in _FAULTY_CALLS for each in names),
+        is_final=is_final,
     )
+
+
+def _message_of(error: object, secrets: Sequence[str]) -> str:
+    if not is_json_mapping(error):
+        return excerpt(_as_text(error), secrets)
+    message = next((error[key] for key in ("message", "detail", "msg") if error.get(key)), error)
+    return excerpt(_as_text(message), secrets)
+
+
+def _with_cause(message: str, error: Mapping[str, Any], secrets: Sequence[str]) -> str:
+    """The message with what the provider behind a gateway says: OpenRouter's own words never change."""
+    metadata = as_object(error.get("metadata"))
+    raw: object = metadata.get("raw")
+    if isinstance(raw, str):
+        with suppress(*NOT_JSON):
+            raw = decode_json(raw)
+    if not raw:
+        return message
+    said = _message_of(_unwrap(raw), secrets)
+    name = metadata.get("provider_name")
+    place = f"{excerpt(name, secrets, limit=100)}: " if isinstance(name, str) and name else ""
+    return message if said in message else f"{message} ({place}{said})"
 
 
 def find_bare_error(content: bytes, secrets: Sequence[str] = ()) -> ProviderMessage | None:
@@ -183,21 +217,29 @@ def status_error(
         advice: Added to the message.
     """
     retry_after = retry_after_seconds(headers)
+    said = ProviderMessage(message="")
     try:
         content: object = decode_json(body)
     except NOT_JSON:
         message = excerpt(body, secrets)
     else:
-        message = provider_message(content, secrets).message
+        said = provider_message(content, secrets)
+        message = said.message
         retry_after = retry_info_seconds(_unwrap(content)) if retry_after is None else retry_after
     if 300 <= status < 400 and (location := headers.get("location")):
         message = f"the endpoint has moved to {excerpt(location, secrets)}"
     return ModelStatusError(
         (f"HTTP {status}: {message}" if message else f"HTTP {status} without a message") + advice,
         status=status,
-        is_transient=is_transient_status(status, headers),
+        is_transient=_is_transient(said, status, headers),
         retry_after_seconds=retry_after,
     )
+
+
+def _is_transient(said: ProviderMessage, status: int, headers: Mapping[str, str]) -> bool:
+    if said.is_final:
+        return False
+    return is_transient_status(status, headers) or said.is_faulty_call
 
 
 def _unwrap(content: object) -> object:
@@ -214,6 +256,8 @@ def _as_text(value: object) -> str:
 def _says_transient(name: object) -> bool:
     if isinstance(name, str) and not name.isdecimal():
         lowered = name.lower()
+        if lowered in _FAULTY_CALLS:
+            return True
         return any(word in lowered for word in _TRANSIENT_WORDS)
     try:
         status = int(cast("Any", name))

@@ -3,6 +3,9 @@
     x-ratelimit-{limit,remaining,reset}-{requests,tokens}     OpenAI and most of those compatible with it
     anthropic-ratelimit-{requests,tokens,input-tokens,output-tokens}-{limit,remaining,reset}
 
+Azure has the names of OpenAI and `x-ratelimit-renewalperiod-{requests,tokens}` beside them; its resets are
+numbers of milliseconds.
+
 A reset is a duration such as `6m0s` or `17ms` with OpenAI, a moment in RFC 3339 with Anthropic, and with
 others a number of seconds. An invalid header is ignored.
 
@@ -26,6 +29,10 @@ _UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
 _DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|[dhms]))+", re.ASCII)
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[dhms])", re.ASCII)
 _MAX_HEADER_CHARACTERS = 100
+_MARKS_OF_MILLISECONDS = ("x-ratelimit-renewalperiod-requests", "x-ratelimit-renewalperiod-tokens")
+"""Headers beside which a plain number is one of milliseconds.
+
+Of 120,000 tokens per minute, the 14 of a request are back after 7, and one of 120 requests after 500."""
 
 
 class RateLimit(Struct, frozen=True, kw_only=True):
@@ -53,8 +60,9 @@ def read_rate_limits(headers: Mapping[str, str], *, now: datetime | None = None)
     """
     found: list[RateLimit] = []
     if "x-ratelimit-remaining-requests" in headers or "x-ratelimit-remaining-tokens" in headers:
+        unit_seconds = 0.001 if any(name in headers for name in _MARKS_OF_MILLISECONDS) else 1.0
         for kind in _OPENAI_KINDS:
-            found += _read(kind, headers, f"x-ratelimit-{{}}-{kind}", now)
+            found += _read(kind, headers, f"x-ratelimit-{{}}-{kind}", now, unit_seconds)
     elif any(name.startswith("anthropic-ratelimit-") for name in headers):
         for kind in _ANTHROPIC_KINDS:
             found += _read(kind, headers, f"anthropic-ratelimit-{kind}-{{}}", now)
@@ -62,13 +70,17 @@ def read_rate_limits(headers: Mapping[str, str], *, now: datetime | None = None)
 
 
 def _read(
-    kind: RateLimitKind, headers: Mapping[str, str], pattern: str, now: datetime | None
+    kind: RateLimitKind,
+    headers: Mapping[str, str],
+    pattern: str,
+    now: datetime | None,
+    unit_seconds: float = 1.0,
 ) -> list[RateLimit]:
     remaining = _count(headers.get(pattern.format("remaining")))
     if remaining is None:
         return []
     limit = _count(headers.get(pattern.format("limit")))
-    reset = _reset_seconds(headers.get(pattern.format("reset")), now)
+    reset = _reset_seconds(headers.get(pattern.format("reset")), now, unit_seconds)
     return [RateLimit(kind=kind, remaining=remaining, limit=limit, reset_seconds=reset)]
 
 
@@ -79,7 +91,7 @@ def _count(text: str | None) -> int | None:
     return int(text)
 
 
-def _reset_seconds(text: str | None, now: datetime | None) -> float | None:
+def _reset_seconds(text: str | None, now: datetime | None, unit_seconds: float) -> float | None:
     text = (text or "").strip()
     if not text or len(text) > _MAX_HEADER_CHARACTERS:
         return None
@@ -87,7 +99,7 @@ def _reset_seconds(text: str | None, now: datetime | None) -> float | None:
         seconds = sum(float(number) * _UNIT_SECONDS[unit] for number, unit in _DURATION_PART.findall(text))
     else:
         number = _number(text)
-        seconds = _seconds_until(text, now) if number is None else number
+        seconds = _seconds_until(text, now) if number is None else number * unit_seconds
     return seconds if seconds is not None and isfinite(seconds) and seconds >= 0 else None
 
 

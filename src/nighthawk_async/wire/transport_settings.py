@@ -27,6 +27,7 @@ TRANSPORT_SETTINGS = frozenset(
         "capabilities",
         "connect_timeout_seconds",
         "credentials",
+        "endpoint_rules",
         "extra_body",
         "extra_headers",
         "first_event_timeout_seconds",

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeGuard
 
 from ...errors import ConfigurationError
+from ...types.endpoint_rules import NO_RULES, EndpointRules
 from ...types.json import is_json_mapping, is_list_or_tuple
 from ...types.messages import (
     MultimodalContent,
@@ -250,6 +251,7 @@ def _refuse_unless_forced(
 
 
 _HEADERS = {**STREAM_HEADERS, "anthropic-version": "2023-06-01"}
+_ALLOWS_HOPS = b'"fallbacks":'
 _FILES_BETA = "files-api-2025-04-14"
 _EDITING_BETA = "context-management-2025-06-27"
 _COMPACT_BETA = "compact-2026-01-12"
@@ -260,6 +262,9 @@ class AnthropicCodec:
 
     name = PROTOCOL_NAME
     settings_form: type[ModelSettings] = AnthropicSettings
+
+    def __init__(self, rules: EndpointRules = NO_RULES) -> None:
+        self.rules = rules
 
     def find_refusal(self, item: MultimodalContent) -> str | None:
         """Return the reason why the protocol cannot carry a media item; see `wire.codec.Codec`."""
@@ -282,9 +287,9 @@ class AnthropicCodec:
         """The tokens that a response may hold; see `wire.codec.DemandsMaxTokens`."""
         return plan_thinking(checked_settings(settings, AnthropicSettings), capabilities).max_tokens
 
-    def decoder(self) -> AnthropicResponseDecoder:
-        """A decoder for one streamed response."""
-        return AnthropicResponseDecoder()
+    def decoder(self, request: EncodedRequest | None = None) -> AnthropicResponseDecoder:
+        """A decoder for one streamed response; see `wire.codec.Codec`."""
+        return AnthropicResponseDecoder(holds_calls=request is not None and _ALLOWS_HOPS in request.body)
 
     def decode_response(self, body: bytes) -> list[ModelEvent]:
         """The events of a response that was not streamed; see `wire.codec.Codec`."""
@@ -337,6 +342,6 @@ def _content_items(request: ModelRequest) -> Iterator[UserContent]:
                 yield from result.content
 
 
-def create_codec() -> AnthropicCodec:
-    """The codec of this protocol; see `models.providers`."""
-    return AnthropicCodec()
+def create_codec(rules: EndpointRules) -> AnthropicCodec:
+    """The codec of this protocol; see `models.protocols`."""
+    return AnthropicCodec(rules)

@@ -50,6 +50,9 @@ class Iteration(msgspec.Struct):
     output_tokens: int | None = None
 
 
+_PASSES_BESIDE = frozenset({"advisor_message", "compaction"})
+
+
 class WireUsage(msgspec.Struct):
     """Consumption so far, as the endpoint counts it; the three counters of input add up."""
 
@@ -72,7 +75,7 @@ class WireUsage(msgspec.Struct):
         )
 
     def to_usage(self, *, is_complete: bool, code_executions: int = 0) -> Usage:
-        """The same as usage of one request, with the passes that compacted the conversation.
+        """The same as usage of one request, with the passes that compacted the conversation or gave advice.
 
         The counters of the message leave these passes out.
 
@@ -80,7 +83,7 @@ class WireUsage(msgspec.Struct):
             is_complete: Whether nothing more will be consumed.
             code_executions: The number of executions of code, which the endpoint does not count.
         """
-        passes = [self, *(each for each in self.iterations or () if each.type == "compaction")]
+        passes = [self, *(each for each in self.iterations or () if each.type in _PASSES_BESIDE)]
         cache_read = total_count(*(each.cache_read_input_tokens or 0 for each in passes))
         cache_write = total_count(*(each.cache_creation_input_tokens or 0 for each in passes))
         kept = total_count(

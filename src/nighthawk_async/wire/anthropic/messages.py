@@ -21,13 +21,12 @@ Source: `thinking_config_param.py` and `output_config_param.py` of the official 
 """
 
 import base64
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Any
 
 from ...errors import ConfigurationError, UnsupportedContentError
+from ...types.endpoint_rules import CallIdRule
 from ...types.messages import (
     AssistantMessage,
     BinaryContent,
@@ -42,6 +41,7 @@ from ...types.messages import (
     UserMessage,
 )
 from ...types.model import ModelCapabilities
+from ..call_ids import fitting_id
 from ..json_text import NO_TEXT, arguments_object
 from ..media import WEB_SCHEMES, bare_media_type, describe_media, has_scheme, media_kind
 from .native_tools import CONTAINER
@@ -328,8 +328,8 @@ THINKING = frozenset({"redacted_thinking", "thinking"})
 """The types of blocks that hold thinking."""
 
 _LOOP_CLOSED = "Noted."
-_GOOD_ID = re.compile(r"[a-zA-Z0-9_-]+")
-_NOT_IN_ID = re.compile(r"[^a-zA-Z0-9_-]")
+# Every server of the protocol has this rule. Ids of other protocols hold other characters.
+_IDS = CallIdRule(pattern="[a-zA-Z0-9_-]+", length=57)
 
 
 def encode_messages(messages: Iterable[Message]) -> list[dict[str, Any]]:
@@ -405,7 +405,7 @@ def _encode_assistant_message(message: AssistantMessage) -> list[Block]:
     calls = [
         {
             "type": "tool_use",
-            "id": _valid_id(call.id),
+            "id": fitting_id(call.id, _IDS),
             "name": call.name,
             "input": arguments_object(call.arguments),
         }
@@ -415,7 +415,7 @@ def _encode_assistant_message(message: AssistantMessage) -> list[Block]:
 
 
 def _encode_result(result: ToolResult) -> Block:
-    block: Block = {"type": "tool_result", "tool_use_id": _valid_id(result.call_id)}
+    block: Block = {"type": "tool_result", "tool_use_id": fitting_id(result.call_id, _IDS)}
     if content := encode_result_content(result):
         block["content"] = content
     return block | {"is_error": True} if result.is_error else block
@@ -429,16 +429,5 @@ def _results_first(blocks: list[Block]) -> list[Block]:
 def _with_valid_id(item: Mapping[str, Any]) -> Block:
     block = dict(item)
     if block.get("type") == "tool_use":
-        block["id"] = _valid_id(str(block.get("id", "")))
+        block["id"] = fitting_id(str(block.get("id", "")), _IDS)
     return block
-
-
-def _valid_id(call_id: str) -> str:
-    """The id as the endpoint takes it; ids of other protocols hold characters that it refuses.
-
-    The same id always becomes the same, so calls and results still fit, and different ids stay different.
-    """
-    if _GOOD_ID.fullmatch(call_id):
-        return call_id
-    digest = sha256(call_id.encode(errors="surrogatepass")).hexdigest()[:16]
-    return f"{_NOT_IN_ID.sub('_', call_id)[:40]}_{digest}"

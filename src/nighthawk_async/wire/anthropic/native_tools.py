@@ -25,6 +25,10 @@ OWN_CALL = "server_tool_use"
 CONTAINER = "container"
 """The type of an item that is no block: the container of the response, which a request names elsewhere."""
 
+_MCP_CALL = "mcp_tool_use"
+OWN_CALLS = (OWN_CALL, _MCP_CALL)
+"""The types of the calls that the provider carries out itself, those of a remote MCP server included."""
+
 _RESULT_ENDING = "_tool_result"
 _SEARCHES_FOR_TOOLS = "tool_search_"
 
@@ -122,13 +126,19 @@ class NativeCalls:
         Args:
             block: The block.
         """
-        if block.get("type") == OWN_CALL:
+        if block.get("type") in OWN_CALLS:
             return self._start(block)
         return [self._finished(block)] if self._is_shown(block) else []
 
     def _start(self, block: Mapping[str, Any]) -> list[ModelEvent]:
         name, id = block.get("name"), block.get("id")
-        if not isinstance(name, str) or not isinstance(id, str) or name.startswith(_SEARCHES_FOR_TOOLS):
+        if not isinstance(name, str) or not isinstance(id, str):
+            return []
+        if block["type"] == _MCP_CALL:
+            shown = shown_json(as_object(block.get("input")) or None)
+            self._arguments[id] = (name, shown)
+            return [NativeCallStarted(id=id, name=name, arguments=shown)]
+        if name.startswith(_SEARCHES_FOR_TOOLS):
             return []
         self.code_executions += name.endswith("code_execution")
         arguments = as_object(block.get("input"))
@@ -145,7 +155,7 @@ class NativeCalls:
         id, content = str(block["tool_use_id"]), block.get("content")
         known = _shown_name(str(block["type"]).removesuffix(_RESULT_ENDING))
         name, arguments = self._arguments.get(id, (known, ""))
-        is_error = str(as_object(content).get("type")).endswith("_error")
+        is_error = block.get("is_error") is True or str(as_object(content).get("type")).endswith("_error")
         return NativeCallFinished(
             id=id, name=name, arguments=arguments, result=shown_json(content), is_error=is_error
         )

@@ -37,9 +37,11 @@ from ..sse import ServerSentEvent
 from ..unknown_kinds import report_unknown
 from .events import Container, Delta, Event, Message, WireUsage
 from .messages import PROTOCOL_NAME
-from .native_tools import CONTAINER, OWN_CALL, NativeCalls, is_own_result
+from .native_tools import CONTAINER, OWN_CALLS, NativeCalls, is_own_result
 
 _THINKING = frozenset({"redacted_thinking", "thinking"})
+HOP = "fallback"
+"""The type of a block at which another model takes over, since the one before has declined."""
 _COMPACTION = "compaction"
 """The type of a block that replaces the conversation before it."""
 
@@ -92,6 +94,10 @@ class ContentBlocks:
         self._by_index: dict[int, _Block] = {}
         self._call_ids: set[str] = set()
         self._held: _Block | None = None
+        self._ready: list[_Block] = []  # complete calls that a hop to another model may still withdraw
+        self._has_ended = False
+        self.holds_calls = False
+        """Whether calls are emitted at the end alone, since another model may take over at any time."""
         self.native_calls = NativeCalls()
         """The calls that the provider carries out itself."""
         self.container_id: str | None = None
@@ -107,9 +113,12 @@ class ContentBlocks:
             form: The block as the endpoint wrote it, all of it if it comes complete.
 
         Raises:
-            ModelProtocolError: It is a call without a name.
+            ModelProtocolError: It is a call without a name, or another model takes over after calls were
+                emitted.
         """
-        events = self._release()
+        if form.get("type") == HOP:
+            self._withdraw_calls()
+        events = self.release_ready() + self._release()
         block = _Block(form=form, position=len(self._blocks))
         self._by_index[len(self._blocks) if index is None else index] = block
         self._blocks.append(block)
@@ -128,13 +137,13 @@ class ContentBlocks:
         Raises:
             ModelProtocolError: The delta holds arguments of a call that never began.
         """
-        events: list[ModelEvent] = []
+        events = self.release_ready()
         block = self._find(index)
         if block is None and delta.type in _DELTA_BLOCKS:
             events += self.start(index, {"type": _DELTA_BLOCKS[delta.type]})
             block = self._blocks[-1]
         if delta.type == "input_json_delta":
-            return self._take_arguments(block, delta.partial_json or "")
+            return events + self._take_arguments(block, delta.partial_json or "")
         if block is None:
             return events
         if delta.type == "text_delta" and delta.text:
@@ -165,17 +174,38 @@ class ContentBlocks:
             is_cut_off: Whether it may have been cut off; then the call that was held back is dropped, and so
                 are calls whose blocks did not end.
         """
+        self._has_ended = True
+        events = self.release_ready()
         if is_cut_off:
             self._held = None
-            return []
+            return events
         running, self._running = self._running, {}  # servers may report the end more than once
-        events: list[ModelEvent] = [] if 0 in running else self._release()
+        events += [] if 0 in running else self._release()
         for block in running.values():
             events += self._stop(block)
-            events += self._release()
+            events += self.release_ready() + self._release()
         return events
 
-    def provider_content(self, *, goes_on: bool) -> ProviderContent | None:
+    def release_ready(self) -> list[ModelEvent]:
+        """Emit the calls that are complete, now that no hop to another model has followed at once."""
+        if not self._ready or (self.holds_calls and not self._has_ended):
+            return []
+        ready, self._ready = self._ready, []
+        return [self._complete(block) for block in ready]
+
+    def _withdraw_calls(self) -> None:
+        """Drop the calls of a model that has declined: the provider refuses their results."""
+        if self.completed_calls:
+            raise ModelProtocolError(
+                "Another model took over after the first one had called tools; a request with the setting "
+                "'fallbacks' among its own settings keeps calls back until the end."
+            )
+        self._ready.clear()
+        self._held = None
+        for block in self._running.values():
+            block.is_stopped |= block.kind == "tool_use"
+
+    def provider_content(self, *, goes_on: bool, is_paused: bool = False) -> ProviderContent | None:
         """The blocks to send back, when the provider wants more back than text and calls.
 
         It wants signed thinking and its own tools' calls and results back unchanged. It refuses thinking
@@ -184,16 +214,19 @@ class ContentBlocks:
         from there.
 
         Args:
+            is_paused: Whether the provider goes on from the response, so that it wants all of it.
             goes_on: Whether the provider carries out calls of its own tools in the next response: after a
                 pause, or once it has the results of other calls.
         """
         items = [item for block in self._blocks if (item := _returned(block)) is not None]
         if not goes_on:
             answered = {str(item.get("tool_use_id")) for item in items if is_own_result(item)}
-            items = [each for each in items if each["type"] != OWN_CALL or str(each.get("id")) in answered]
+            items = [
+                each for each in items if each["type"] not in OWN_CALLS or str(each.get("id")) in answered
+            ]
         while items and items[-1].get("type") in _THINKING:
             items.pop()
-        if not any(_is_wanted_back(item) for item in items):
+        if not any(_is_wanted_back(item) or (is_paused and item["type"] == "text") for item in items):
             return None
         if self.container_id is not None:
             items.append({"type": CONTAINER, "id": self.container_id})
@@ -207,7 +240,8 @@ class ContentBlocks:
         if block.kind != "tool_use":
             return self.native_calls.take(_returned(block) or block.form)
         if block.scanner.is_complete:
-            return [self._complete(block)]
+            self._ready.append(block)
+            return []
         events = self._release()
         self._held = block
         if (given := block.form.get("input")) and not block.fragments:
@@ -217,7 +251,9 @@ class ContentBlocks:
     def _release(self) -> list[ModelEvent]:
         """Emit the call that was held back, now that it is known to be complete."""
         block, self._held = self._held, None
-        return [] if block is None else [self._complete(block)]
+        if block is not None:
+            self._ready.append(block)
+        return self.release_ready()
 
     def _find(self, index: int | None) -> _Block | None:
         if index is not None:
@@ -263,7 +299,7 @@ class ContentBlocks:
 
 def _is_wanted_back(item: dict[str, Any]) -> bool:
     """Whether a block is thinking, a compaction, or part of a call that the provider carries out itself."""
-    return is_own_result(item) or item["type"] in (OWN_CALL, _COMPACTION, *_THINKING)
+    return is_own_result(item) or item["type"] in (*OWN_CALLS, _COMPACTION, *_THINKING)
 
 
 def _take_whole_arguments(block: _Block, given: object) -> ToolCallArgumentsDelta:
@@ -328,10 +364,16 @@ _Shape = TypeVar("_Shape")
 
 
 class AnthropicResponseDecoder:
-    """Decodes one answer. See `wire.codec.ResponseDecoder`."""
+    """Decodes one answer. See `wire.codec.ResponseDecoder`.
 
-    def __init__(self) -> None:
+    Args:
+        holds_calls: Whether calls are emitted at the end alone, for a request that allows other models to
+            take over: the calls of a model that declines are not to be carried out.
+    """
+
+    def __init__(self, *, holds_calls: bool = False) -> None:
         self._blocks = ContentBlocks()
+        self._blocks.holds_calls = holds_calls
         self._usage = WireUsage()
         self._stop_reason: str | None = None
         self._response_id: str | None = None
@@ -384,6 +426,7 @@ class AnthropicResponseDecoder:
         if message.content is None:
             raise ModelProtocolError(f"The answer holds no content: {excerpt(body)}")
         self._take_message(message)
+        self._blocks.holds_calls |= any(block.get("type") == HOP for block in message.content)
         events: list[ModelEvent] = []
         for index, block in enumerate(message.content):
             events += self._blocks.start(index, block)
@@ -398,6 +441,11 @@ class AnthropicResponseDecoder:
         match kind:
             case "message_start":
                 message = _decode(event.message, Message)
+                if self._response_id and message.id and message.id != self._response_id:
+                    raise ModelProtocolError(
+                        f"The stream holds two responses, {excerpt(self._response_id)} and "
+                        f"{excerpt(message.id)}."
+                    )
                 self._take_message(message)
                 return self._report_usage(message.usage)
             case "content_block_start":
@@ -411,7 +459,7 @@ class AnthropicResponseDecoder:
             case "message_stop":
                 return self._end()
             case "" | "ping":
-                return []
+                return self._blocks.release_ready()
             case _:
                 report_unknown(PROTOCOL_NAME, kind)
                 return []
@@ -453,7 +501,9 @@ class AnthropicResponseDecoder:
         self._is_ended = True
         finished = ResponseFinished(
             reason=self._normalized_reason(self._stop_reason),
-            provider_content=self._blocks.provider_content(goes_on=self._goes_on),
+            provider_content=self._blocks.provider_content(
+                goes_on=self._goes_on, is_paused=self._stop_reason == "pause_turn"
+            ),
             provider_reason=self._stop_reason,
             response_id=self._response_id,
             model_name=self._model_name,

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from ...errors import ConfigurationError
+from ...types.endpoint_rules import NO_RULES, EndpointRules
 from ...types.json import is_json_mapping, is_list_or_tuple
 from ...types.messages import MultimodalContent, ToolDefinition
 from ...types.model import (
@@ -242,12 +243,15 @@ def _type_of(value: object) -> str:
             return "array"
 
 
-def encode_body(request: ModelRequest, *, capabilities: ModelCapabilities) -> bytes:
+def encode_body(
+    request: ModelRequest, *, capabilities: ModelCapabilities, rules: EndpointRules = NO_RULES
+) -> bytes:
     """The body of a `generateContent` or `streamGenerateContent` request.
 
     Args:
         request: The request.
         capabilities: The capabilities of the model.
+        rules: The rules of the endpoint.
 
     Raises:
         ConfigurationError: A setting has a bad value or is unknown to the protocol, the request demands a
@@ -265,7 +269,11 @@ def encode_body(request: ModelRequest, *, capabilities: ModelCapabilities) -> by
     body |= _encode_tools(request)
     # Models whose reasoning is set by a word are those from Gemini 3 on, which sign their calls.
     signs_calls = capabilities.reasoning and capabilities.reasoning_control == "effort"
-    body["contents"] = encode_contents(request.messages, signs_calls=signs_calls)
+    body["contents"] = encode_contents(
+        request.messages,
+        signs_calls=signs_calls,
+        has_text_beside_results=rules.has_text_beside_results,
+    )
     return request_json(merge_extra_body(body, request.settings))
 
 
@@ -429,6 +437,9 @@ class GoogleCodec:
     name = PROTOCOL
     settings_form: type[ModelSettings] = GoogleSettings
 
+    def __init__(self, rules: EndpointRules = NO_RULES) -> None:
+        self.rules = rules
+
     def find_refusal(self, item: MultimodalContent) -> str | None:
         """Return the reason why the protocol cannot carry a media item; see `wire.codec.Codec`."""
         return find_refusal(item)
@@ -441,15 +452,15 @@ class GoogleCodec:
         capabilities: ModelCapabilities = UNKNOWN_CAPABILITIES,
     ) -> EncodedRequest:
         """A request as HTTP parts; see `wire.codec.Codec`."""
-        body = encode_body(request, capabilities=capabilities)
+        body = encode_body(request, capabilities=capabilities, rules=self.rules)
         path = _model_path(model_name)
         if request.settings.get("stream") is False:
             return EncodedRequest(path=f"{path}:generateContent", headers=_WHOLE_HEADERS, body=body)
         # Without `alt=sse` the endpoint answers with a JSON array, which is complete only at its end.
         return EncodedRequest(path=f"{path}:streamGenerateContent?alt=sse", headers=STREAM_HEADERS, body=body)
 
-    def decoder(self) -> GoogleResponseDecoder:
-        """A decoder for one streamed response."""
+    def decoder(self, request: EncodedRequest | None = None) -> GoogleResponseDecoder:
+        """A decoder for one streamed response; see `wire.codec.Codec`."""
         return GoogleResponseDecoder()
 
     def decode_response(self, body: bytes) -> list[ModelEvent]:
@@ -465,6 +476,6 @@ def _model_path(model_name: str) -> str:
     return f"/{collection}/{quote(name, safe='')}"
 
 
-def create_codec() -> GoogleCodec:
-    """The codec of this protocol; see `models.providers`."""
-    return GoogleCodec()
+def create_codec(rules: EndpointRules) -> GoogleCodec:
+    """The codec of this protocol; see `models.protocols`."""
+    return GoogleCodec(rules)

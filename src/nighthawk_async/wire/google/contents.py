@@ -15,7 +15,7 @@ name at its end.
 """
 
 import base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ...errors import UnsupportedContentError
@@ -130,26 +130,30 @@ _NO_SIGNATURE = "skip_thought_signature_validator"
 _Part = Mapping[str, Any]
 
 
-def encode_contents(messages: Iterable[Message], *, signs_calls: bool) -> list[dict[str, Any]]:
+def encode_contents(
+    messages: Iterable[Message], *, signs_calls: bool, has_text_beside_results: bool = False
+) -> list[dict[str, Any]]:
     """The conversation, oldest first.
 
     Args:
         messages: The messages.
         signs_calls: Whether the model signs its function calls. Such a model refuses unsigned ones, and takes
             media inside function responses.
+        has_text_beside_results: Whether text and media may share a content with function responses.
 
     Raises:
         UnsupportedContentError: The protocol cannot carry an item of a user message.
     """
-    encoder = _Encoder(signs_calls=signs_calls)
+    encoder = _Encoder(signs_calls=signs_calls, has_text_beside_results=has_text_beside_results)
     for message in messages:
         encoder.add(message)
     return encoder.contents
 
 
 class _Encoder:
-    def __init__(self, *, signs_calls: bool) -> None:
+    def __init__(self, *, signs_calls: bool, has_text_beside_results: bool) -> None:
         self._signs_calls = signs_calls
+        self._has_text_beside_results = has_text_beside_results
         self._sent_ids: dict[str, str | None] = {}
         self.contents: list[dict[str, Any]] = []
 
@@ -160,7 +164,8 @@ class _Encoder:
             case AssistantMessage():
                 self._add_parts("model", self._assistant_parts(message))
             case ToolResultsMessage():
-                self._add_user_parts(self._result_parts(message.results))
+                for parts in self._result_parts(message.results):
+                    self._add_user_parts(parts)
 
     def _add_user_parts(self, parts: list[_Part]) -> None:
         is_continued = bool(self.contents) and self.contents[-1]["role"] == "user"
@@ -169,10 +174,16 @@ class _Encoder:
     def _add_parts(self, role: str, parts: list[_Part]) -> None:
         if not parts:  # the endpoint refuses a content without parts
             return
-        if self.contents and self.contents[-1]["role"] == role:
-            self.contents[-1]["parts"] += parts
+        last = self.contents[-1] if self.contents else None
+        if last is not None and last["role"] == role and self._may_share(last["parts"], parts):
+            last["parts"] += parts
         else:
             self.contents.append({"role": role, "parts": parts})
+
+    def _may_share(self, earlier: list[_Part], later: list[_Part]) -> bool:
+        if self._has_text_beside_results:
+            return True
+        return ("functionResponse" in earlier[-1]) == ("functionResponse" in later[0])
 
     def _assistant_parts(self, message: AssistantMessage) -> list[_Part]:
         own = message.provider_content
@@ -186,14 +197,16 @@ class _Encoder:
             parts.append({"functionCall": _encode_call(call), **signature})
         return parts
 
-    def _result_parts(self, results: tuple[ToolResult, ...]) -> list[_Part]:
-        """All responses, followed by the media that a response cannot hold."""
+    def _result_parts(self, results: tuple[ToolResult, ...]) -> Iterator[list[_Part]]:
+        """All responses, and then the media that a response cannot hold."""
         parts: list[_Part] = []
         attachments: list[_Part] = []
         for number, result in enumerate(results, start=1):
             place = f"result of call {number}, {result.name}"
             parts.append({"functionResponse": self._encode_result(result, place, attachments)})
-        return parts + attachments
+        yield parts
+        if attachments:
+            yield attachments
 
     def _encode_result(self, result: ToolResult, place: str, attachments: list[_Part]) -> _Part:
         media: list[_Part] = []

@@ -1,7 +1,9 @@
 """The codec of OpenAI Chat Completions, which most compatible servers support."""
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from ...types.endpoint_rules import NO_RULES, CallIdRule, EndpointRules
 from ...types.messages import (
     AssistantMessage,
     MultimodalContent,
@@ -21,6 +23,7 @@ from ...types.model import (
     ResponseFormat,
 )
 from ...types.native_tools import NativeTool, WebSearch
+from ..call_ids import fitting_id
 from ..codec import STREAM_HEADERS, UNKNOWN_CAPABILITIES, EncodedRequest
 from ..json_text import check_tool_choice, refuse_deferred_tools, request_json
 from ..media import describe_media
@@ -42,11 +45,16 @@ from .content import (
 from .response import ChatResponseDecoder
 
 _NAME = "Chat Completions"
+_RESULTS_NOTED = "Noted."
 _RESERVED = frozenset({"messages", "model", "n", "response_format", "tool_choice", "tools"})
 
 
 def encode_body(
-    request: ModelRequest, *, model_name: str, capabilities: ModelCapabilities = UNKNOWN_CAPABILITIES
+    request: ModelRequest,
+    *,
+    model_name: str,
+    capabilities: ModelCapabilities = UNKNOWN_CAPABILITIES,
+    rules: EndpointRules = NO_RULES,
 ) -> bytes:
     """The body of a Chat Completions request.
 
@@ -54,25 +62,28 @@ def encode_body(
         request: The request.
         model_name: The model's name at the endpoint.
         capabilities: The capabilities of the model: whether it takes a key for its cache.
+        rules: The rules of the endpoint.
 
     Raises:
         ConfigurationError: A setting has a bad value or a name that only the library writes, the request
             demands the call of a tool that it does not offer, or it holds content or a native tool that the
             protocol cannot carry.
     """
-    body: dict[str, Any] = {"model": model_name, "stream": True, "stream_options": {"include_usage": True}}
+    body: dict[str, Any] = {"model": model_name, "stream": True}
+    if rules.has_stream_options:
+        body["stream_options"] = {"include_usage": True}
     refuse_reserved_settings(request.settings, _RESERVED)
     body |= checked_settings(request.settings, OpenAIChatSettings)
     body |= default_cache_key(request, model_name=model_name, capabilities=capabilities)
     body |= _encode_native_tools(native_tools_of(request.settings))
-    replays_reasoning = body.pop("replay_reasoning", False)
+    replays_reasoning = body.pop("replay_reasoning", rules.demands_reasoning)
     are_strict = body.pop("strict_tools", False)
     if not request.tools:
         body.pop("parallel_tool_calls", None)  # refused if there are no tools to call
     body |= _encode_tools(request, are_strict=are_strict)
     if request.response_format is not None:
         body["response_format"] = _encode_response_format(request.response_format)
-    body["messages"] = _encode_messages(request, replays_reasoning=replays_reasoning)
+    body["messages"] = _encode_messages(request, rules, replays_reasoning=replays_reasoning)
     body = merge_extra_body(body, request.settings)
     if body["stream"] is False:
         body.pop("stream_options", None)  # refused if nothing is streamed
@@ -133,7 +144,9 @@ def _encode_response_format(response_format: ResponseFormat) -> dict[str, Any]:
     }
 
 
-def _encode_messages(request: ModelRequest, *, replays_reasoning: bool) -> list[dict[str, Any]]:
+def _encode_messages(
+    request: ModelRequest, rules: EndpointRules, *, replays_reasoning: bool
+) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = []
     if request.system_prompt:
         messages.append({"role": "system", "content": request.system_prompt})
@@ -142,10 +155,32 @@ def _encode_messages(request: ModelRequest, *, replays_reasoning: bool) -> list[
             case UserMessage():
                 messages.append({"role": "user", "content": encode_user_content(message.content)})
             case AssistantMessage():
-                messages.append(encode_assistant_message(message, replays_reasoning=replays_reasoning))
+                messages.append(
+                    encode_assistant_message(message, replays_reasoning=replays_reasoning, rules=rules)
+                )
             case ToolResultsMessage():
                 messages.extend(_encode_tool_results(message))
-    return messages
+    if rules.call_ids is not None:
+        _fit_call_ids(messages, rules.call_ids)
+    return messages if rules.has_user_after_results else list(_with_answers_to_results(messages))
+
+
+def _fit_call_ids(messages: Iterable[dict[str, Any]], rule: CallIdRule) -> None:
+    for message in messages:
+        if message["role"] == "tool":
+            message["tool_call_id"] = fitting_id(message["tool_call_id"], rule)
+        elif calls := message.get("tool_calls"):
+            message["tool_calls"] = [{**call, "id": fitting_id(call["id"], rule)} for call in calls]
+
+
+def _with_answers_to_results(messages: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The messages with a word of the assistant between the results of tools and a message of the user."""
+    role = ""
+    for message in messages:
+        if role == "tool" and message["role"] == "user":
+            yield {"role": "assistant", "content": _RESULTS_NOTED}
+        role = message["role"]
+        yield message
 
 
 def _encode_tool_results(message: ToolResultsMessage) -> list[dict[str, Any]]:
@@ -184,6 +219,9 @@ class OpenAIChatCodec:
     name = PROTOCOL
     settings_form: type[ModelSettings] = OpenAIChatSettings
 
+    def __init__(self, rules: EndpointRules = NO_RULES) -> None:
+        self.rules = rules
+
     def find_refusal(self, item: MultimodalContent) -> str | None:
         """Return the reason why the protocol cannot carry a media item; see `wire.codec.Codec`."""
         return find_refusal(item)
@@ -196,11 +234,11 @@ class OpenAIChatCodec:
         capabilities: ModelCapabilities = UNKNOWN_CAPABILITIES,
     ) -> EncodedRequest:
         """A request as HTTP parts; see `wire.codec.Codec`."""
-        body = encode_body(request, model_name=model_name, capabilities=capabilities)
+        body = encode_body(request, model_name=model_name, capabilities=capabilities, rules=self.rules)
         return EncodedRequest(path="/chat/completions", headers=STREAM_HEADERS, body=body)
 
-    def decoder(self) -> ChatResponseDecoder:
-        """A decoder for one streamed response."""
+    def decoder(self, request: EncodedRequest | None = None) -> ChatResponseDecoder:
+        """A decoder for one streamed response; see `wire.codec.Codec`."""
         return ChatResponseDecoder()
 
     def decode_response(self, body: bytes) -> list[ModelEvent]:
@@ -208,6 +246,6 @@ class OpenAIChatCodec:
         return ChatResponseDecoder().feed_whole(body)
 
 
-def create_codec() -> OpenAIChatCodec:
-    """The codec of this protocol; see `models.providers`."""
-    return OpenAIChatCodec()
+def create_codec(rules: EndpointRules) -> OpenAIChatCodec:
+    """The codec of this protocol; see `models.protocols`."""
+    return OpenAIChatCodec(rules)

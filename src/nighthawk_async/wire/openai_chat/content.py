@@ -10,11 +10,12 @@ both for the library's own messages and for responses, which are kept in the pro
 
 import base64
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct, field
 
 from ...errors import UnsupportedContentError
+from ...types.endpoint_rules import NO_RULES, EndpointRules, ReasoningForm
 from ...types.json import is_json_list
 from ...types.messages import (
     AssistantMessage,
@@ -41,8 +42,8 @@ from ..media import (
 PROTOCOL = "openai-chat"
 """The name of the protocol, in model ids and in `ProviderContent`."""
 
-USUAL_REASONING_FIELD = "reasoning_content"
-OTHER_REASONING_FIELD = "reasoning"
+USUAL_REASONING_FIELD: Literal["reasoning_content"] = "reasoning_content"
+OTHER_REASONING_FIELD: Literal["reasoning"] = "reasoning"
 """The fields in which servers send reasoning text: vLLM renamed its field, and others use either name."""
 
 
@@ -77,26 +78,60 @@ def thinking_content(reasoning: str, text: str) -> list[dict[str, Any]]:
     return [{"type": "thinking", "thinking": [{"type": "text", "text": reasoning}]}, *texts]
 
 
-def encode_assistant_message(message: AssistantMessage, *, replays_reasoning: bool) -> dict[str, Any]:
+def encode_assistant_message(
+    message: AssistantMessage, *, replays_reasoning: bool, rules: EndpointRules = NO_RULES
+) -> dict[str, Any]:
     """The message as a request carries it.
 
     It depends on nothing but this message, so that it stays the same in every request.
 
     Args:
         message: The message.
-        replays_reasoning: Whether the model gets its reasoning text back, in the field in which the server
-            sent it.
+        replays_reasoning: Whether the model gets its reasoning text back.
+        rules: The rules of the endpoint, which say where.
     """
     plain = assistant_message(message.text, message.tool_calls)
-    encoded = {**(_own_content(message) or plain)}
-    is_in_parts = isinstance(encoded.get("content"), list)
-    if not replays_reasoning:
-        encoded.pop(OTHER_REASONING_FIELD, None)
-        return encoded | {"content": plain["content"]} if is_in_parts else encoded
-    if not is_in_parts and OTHER_REASONING_FIELD not in encoded:
-        # Even an empty text: DeepSeek refuses a conversation in which a call has no reasoning.
-        encoded[USUAL_REASONING_FIELD] = message.reasoning
+    own = _own_content(message)
+    if own is None:
+        encoded = plain
+    elif rules.ignores_unknown_fields:
+        encoded = {name: value for name, value in own.items() if name != OTHER_REASONING_FIELD}
+        if isinstance(encoded.get("content"), list):
+            encoded["content"] = plain["content"]
+    else:
+        encoded = plain
+    if replays_reasoning:
+        encoded |= _returned_reasoning(message, plain, own, rules)
     return encoded
+
+
+def _returned_reasoning(
+    message: AssistantMessage, plain: Mapping[str, Any], own: Mapping[str, Any] | None, rules: EndpointRules
+) -> dict[str, Any]:
+    """The fields of the message in which the endpoint takes its reasoning; none for a turn without any.
+
+    Groq and Mistral refuse the field of the others, even an empty one. DeepSeek refuses a turn with calls
+    that lacks it, even if another model without reasoning has made them.
+    """
+    text, form = message.reasoning, rules.reasoning_form
+    if form == "as sent":
+        form = _sent_form(own)
+    if rules.demands_reasoning and message.tool_calls:
+        return {USUAL_REASONING_FIELD: text}
+    if not text or form == "none":
+        return {}
+    if form == "thinking part":
+        return {"content": thinking_content(text, plain["content"] or "")}
+    return {form: text}
+
+
+def _sent_form(own: Mapping[str, Any] | None) -> ReasoningForm:
+    """The form in which the server sent reasoning; what has no other form came in the usual field."""
+    if own is None:
+        return USUAL_REASONING_FIELD
+    if OTHER_REASONING_FIELD in own:
+        return OTHER_REASONING_FIELD
+    return "thinking part" if isinstance(own.get("content"), list) else USUAL_REASONING_FIELD
 
 
 def _own_content(message: AssistantMessage) -> Mapping[str, Any] | None:

@@ -1,7 +1,8 @@
 """Model events out of a Chat Completions answer, streamed or whole.
 
 The terminal event is a `finish_reason`, followed by `[DONE]` or the end of the stream. `[DONE]` alone is not
-success: servers write it after an error too, and Ollama swallows the error. Data between the finish reason
+success: servers write it after an error too, and Ollama swallows the error. Right after the usage, or after a
+complete call, it is: Snowflake never sends a reason. Data between the finish reason
 and the end still counts, calls included.
 
 One wire shape, `Chunk`, serves a chunk of a stream and a whole answer. Fields that this library does not use
@@ -43,9 +44,17 @@ from ...types.model import (
     ToolCallStarted,
     UsageReported,
 )
-from ...types.usage import Usage
+from ...types.usage import MAX_COUNT, Usage
 from ..codec import MANY_WAITING_CALLS
-from ..json_text import NOT_JSON, JsonObjectScanner, as_object, check_response, is_something, new_call_id
+from ..json_text import (
+    NOT_JSON,
+    JsonObjectScanner,
+    as_object,
+    check_response,
+    is_something,
+    new_call_id,
+    split_documents,
+)
 from ..provider_errors import response_failure
 from ..redaction import excerpt
 from ..sse import ServerSentEvent
@@ -59,6 +68,11 @@ class FunctionFragment(msgspec.Struct):
     name: str | None = None
     arguments: str | dict[str, Any] | None = None
 
+    @property
+    def is_something(self) -> bool:
+        """Whether it holds anything."""
+        return bool(self.name or self.arguments)
+
 
 class ToolCallDelta(msgspec.Struct):
     """A fragment of a tool call; Google signs calls in `extra_content`."""
@@ -67,6 +81,12 @@ class ToolCallDelta(msgspec.Struct):
     id: str | None = None
     function: FunctionFragment | None = None
     extra_content: Any = None
+
+    @property
+    def is_something(self) -> bool:
+        """Whether it holds anything but empty fields."""
+        has_function = self.function is not None and self.function.is_something
+        return has_function or bool(self.id or self.extra_content)
 
 
 CITATION = "url_citation"
@@ -131,28 +151,63 @@ class CompletionTokens(msgspec.Struct):
 
 
 class WireUsage(msgspec.Struct):
-    """Consumption, as the endpoint counts it."""
+    """Consumption, as the endpoint counts it.
+
+    Servers have the tokens read from a cache in the details, or under a name of their own: Mistral in
+    `num_cached_tokens`, Moonshot in `cached_tokens`, DeepSeek in `prompt_cache_hit_tokens`.
+    """
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    total_tokens: int | None = None
+    num_cached_tokens: int | None = None
+    cached_tokens: int | None = None
+    prompt_cache_hit_tokens: int | None = None
     prompt_tokens_details: PromptTokens | None = None
     completion_tokens_details: CompletionTokens | None = None
+
+    @property
+    def counts(self) -> tuple[int | None, int | None]:
+        """The tokens sent and received."""
+        return self.prompt_tokens, self.completion_tokens
 
     def to_usage(self) -> Usage:
         """The same as usage of one request."""
         prompt = self.prompt_tokens_details or PromptTokens()
         completion = self.completion_tokens_details or CompletionTokens()
-        received, reasoning = self.completion_tokens or 0, completion.reasoning_tokens or 0
-        if reasoning > received >= 0:  # some servers count it beside the completion
-            received += reasoning
+        sent, received = self.prompt_tokens or 0, self.completion_tokens or 0
+        # Some servers count reasoning in the total alone (Gemini, xAI). Others report more reasoning than
+        # output, which is then a count of their own, and not a part to be added.
+        total = self.total_tokens or 0
+        if sent >= 0 and received >= 0 and total > sent + received:
+            received = total - sent
+        read, written = self._read_from_cache(prompt), prompt.cache_write_tokens or 0
+        if min(read, written) > 0 and max(read, written) <= sent < read + written:
+            # OpenRouter reports a cache that is made and read in one request as both; it is billed as made.
+            read = 0
         return Usage(
             requests=1,
-            input_tokens=self.prompt_tokens or 0,
+            input_tokens=sent,
             output_tokens=received,
-            cache_read_tokens=prompt.cached_tokens or 0,
-            cache_write_tokens=prompt.cache_write_tokens or 0,
-            reasoning_tokens=reasoning,
+            cache_read_tokens=read,
+            cache_write_tokens=written,
+            reasoning_tokens=_reasoning_of(completion, received),
         )
+
+    def _read_from_cache(self, prompt: PromptTokens) -> int:
+        counts = (
+            prompt.cached_tokens,
+            self.num_cached_tokens,
+            self.cached_tokens,
+            self.prompt_cache_hit_tokens,
+        )
+        return next((count for count in counts if count), 0)
+
+
+def _reasoning_of(completion: CompletionTokens, received: int) -> int:
+    """The tokens of reasoning, which are a part of the output whatever a server counts beside it."""
+    reasoning = completion.reasoning_tokens or 0
+    return received if 0 <= received < reasoning <= MAX_COUNT else reasoning
 
 
 class Chunk(msgspec.Struct):
@@ -243,6 +298,7 @@ class ChatResponseDecoder:
         self._response_id: str | None = None
         self._model_name: str | None = None
         self._is_ended = False
+        self._ends_with_usage = False
 
     @property
     def is_ended(self) -> bool:
@@ -259,11 +315,13 @@ class ChatResponseDecoder:
         if self._is_ended or not data:
             return []
         if data == b"[DONE]":
+            if self._finish_reason is None and self._may_be_finished():
+                self._finish_reason = "stop"
             return self._end("The stream said [DONE] without a finish reason.")
         check_response(data, complaint=_COMPLAINT)
         if event.event == "error":
             return [self._fail(event.data)]
-        return self._take_chunk(event.data, event.event)
+        return self._take_chunks(event.data, event.event)
 
     def finish(self) -> list[ModelEvent]:
         """Process the end of the stream; see `wire.codec.ResponseDecoder`."""
@@ -288,6 +346,29 @@ class ChatResponseDecoder:
         self._finish_reason = self._finish_reason or "stop"
         return events + self.finish()
 
+    def _may_be_finished(self) -> bool:
+        """Whether `[DONE]` ends the answer even without a finish reason, which Snowflake never sends.
+
+        Usage is counted once nothing more comes, and a call that is complete is as good as its answer.
+        """
+        if self._calls.waiting:
+            return False
+        return self._ends_with_usage or bool(self._calls.completed)
+
+    def _take_chunks(self, data: bytes, kind: str) -> list[ModelEvent]:
+        """Process an event that holds a chunk, or several of them: some servers forget the line between."""
+        try:
+            return self._take_chunk(data, kind)
+        except ModelProtocolError:
+            documents = split_documents(data)
+            if len(documents) < 2:
+                raise
+        events: list[ModelEvent] = []
+        for document in documents:
+            if not self._is_ended:
+                events += self._take_chunk(document, kind)
+        return events
+
     def _take_chunk(self, data: bytes, kind: str = "") -> list[ModelEvent]:
         try:
             chunk = _decode_chunk(data)
@@ -302,6 +383,7 @@ class ChatResponseDecoder:
         events: list[ModelEvent] = []
         for choice in chunk.choices or ():
             self._take_choice(choice, events)
+        self._ends_with_usage = chunk.usage is not None and any(chunk.usage.counts)
         if chunk.usage is not None:
             # A failure in the same chunk remains the last event.
             place = len(events) - 1 if self._is_ended else len(events)
@@ -353,10 +435,13 @@ class ChatResponseDecoder:
                 events.append(TextDelta(text=text))
         self._has_refusal |= bool(delta.refusal)
         self._has_content |= bool(content)
-        if delta.function_call is not None:  # the protocol's older form, one call per response
+        # The protocol's older form, one call per response. Snowflake sends every field, an empty one is none.
+        if delta.function_call is not None and delta.function_call.is_something:
             call = ToolCallDelta(index=0, function=delta.function_call)
             events += self._calls.feed(_to_fragment(call, position=None))
         for position, call in enumerate(delta.tool_calls or ()):
+            if not call.is_something:
+                continue
             events += self._calls.feed(_to_fragment(call, position=position if is_whole else None))
 
     def _take_finish_reason(self, word: str) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...errors import ConfigurationError
+from ...types.endpoint_rules import NO_RULES, CallIdRule, EndpointRules
 from ...types.json import is_json_mapping, is_list_or_tuple
 from ...types.messages import MultimodalContent, ToolDefinition
 from ...types.model import (
@@ -21,6 +22,7 @@ from ...types.model import (
     ToolChoice,
 )
 from ...types.native_tools import NativeTool
+from ..call_ids import fitting_id
 from ..codec import STREAM_HEADERS, UNKNOWN_CAPABILITIES, EncodedRequest
 from ..json_text import check_tool_choice, request_json
 from ..native_tools import native_tools_of
@@ -44,13 +46,20 @@ _MISSING = frozenset({"seed", "stop"})
 _ENCRYPTED_REASONING = "reasoning.encrypted_content"
 
 
-def encode_body(request: ModelRequest, *, model_name: str, capabilities: ModelCapabilities) -> bytes:
+def encode_body(
+    request: ModelRequest,
+    *,
+    model_name: str,
+    capabilities: ModelCapabilities,
+    rules: EndpointRules = NO_RULES,
+) -> bytes:
     """The body of a Responses request.
 
     Args:
         request: The request.
         model_name: The model's name at the endpoint.
         capabilities: The capabilities of the model: whether it reasons.
+        rules: The rules of the endpoint.
 
     Raises:
         ConfigurationError: A setting is bad, not JSON, unknown to the protocol or has a name that only the
@@ -76,7 +85,14 @@ def encode_body(request: ModelRequest, *, model_name: str, capabilities: ModelCa
         body["instructions"] = request.system_prompt
     body |= _encode_tools(request, native)
     body["input"] = encode_input(request.messages, is_stored=is_stored)
+    if rules.call_ids is not None:
+        body["input"] = [_with_fitting_id(item, rules.call_ids) for item in body["input"]]
     return request_json(merge_extra_body(body, request.settings))
+
+
+def _with_fitting_id(item: dict[str, Any], rule: CallIdRule) -> dict[str, Any]:
+    call_id = item.get("call_id")
+    return {**item, "call_id": fitting_id(call_id, rule)} if isinstance(call_id, str) else item
 
 
 def _encode_settings(settings: Mapping[str, Any], response_format: ResponseFormat | None) -> dict[str, Any]:
@@ -177,6 +193,9 @@ class OpenAIResponsesCodec:
     name = PROTOCOL
     settings_form: type[ModelSettings] = OpenAIResponsesSettings
 
+    def __init__(self, rules: EndpointRules = NO_RULES) -> None:
+        self.rules = rules
+
     def find_refusal(self, item: MultimodalContent) -> str | None:
         """Return the reason why the protocol cannot carry a media item; see `wire.codec.Codec`."""
         return find_refusal(item)
@@ -189,11 +208,11 @@ class OpenAIResponsesCodec:
         capabilities: ModelCapabilities = UNKNOWN_CAPABILITIES,
     ) -> EncodedRequest:
         """A request as HTTP parts; see `wire.codec.Codec`."""
-        body = encode_body(request, model_name=model_name, capabilities=capabilities)
+        body = encode_body(request, model_name=model_name, capabilities=capabilities, rules=self.rules)
         return EncodedRequest(path="/responses", headers=STREAM_HEADERS, body=body)
 
-    def decoder(self) -> ResponsesDecoder:
-        """A decoder for one streamed response."""
+    def decoder(self, request: EncodedRequest | None = None) -> ResponsesDecoder:
+        """A decoder for one streamed response; see `wire.codec.Codec`."""
         return ResponsesDecoder()
 
     def decode_response(self, body: bytes) -> list[ModelEvent]:
@@ -201,6 +220,6 @@ class OpenAIResponsesCodec:
         return ResponsesDecoder().feed_whole(body)
 
 
-def create_codec() -> OpenAIResponsesCodec:
-    """The codec of this protocol; see `models.providers`."""
-    return OpenAIResponsesCodec()
+def create_codec(rules: EndpointRules) -> OpenAIResponsesCodec:
+    """The codec of this protocol; see `models.protocols`."""
+    return OpenAIResponsesCodec(rules)

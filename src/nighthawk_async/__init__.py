@@ -85,7 +85,7 @@ _load, __dir__, __all__ = attach_exports(
         "policies.partial_values": ("partial_values",),
         "policies.permissions.permissions": ("permissions",),
         "policies.permissions.rules": ("rule",),
-        "runs": ("run",),
+        "runs": ("run", "start_run", "start_run_sync"),
         "scopes": ("scope",),
         "steps": ("step", "step_sync"),
         "transcripts.transcript": ("Transcript", "transcript"),

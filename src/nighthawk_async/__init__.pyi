@@ -62,7 +62,7 @@ from .policies.budgets.terms import BudgetLimits
 from .policies.partial_values import partial_values
 from .policies.permissions.permissions import permissions
 from .policies.permissions.rules import rule
-from .runs import run
+from .runs import run, start_run, start_run_sync
 from .scopes import scope
 from .steps import step, step_sync
 from .transcripts.transcript import Transcript, transcript
@@ -151,6 +151,8 @@ __all__ = [
     "scope",
     "shared",
     "skills",
+    "start_run",
+    "start_run_sync",
     "step",
     "step_sync",
     "telemetry",

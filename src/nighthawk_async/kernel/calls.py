@@ -53,7 +53,7 @@ from ..values.validation import Declared, Origin
 from .assignment import ArgumentCheck
 from .context import StepContext
 from .declared_types import ReturnCheck, promised_type, static_attribute
-from .environment import ENVIRONMENT, Environment, find_journal
+from .environment import ENVIRONMENT, OPEN_RUNS, Environment, find_journal
 from .policy import Policy
 
 if TYPE_CHECKING:
@@ -539,6 +539,8 @@ class CallEntry:
 
 def _policies_around(environment: Environment | None) -> Sequence[Policy]:
     """The policies that are around calls of functions."""
+    if environment is None and (everywhere := OPEN_RUNS.everywhere) is not None:
+        environment = everywhere.guest_environment
     return () if environment is None else environment.policies.overriding["around_function"]
 
 

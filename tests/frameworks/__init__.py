@@ -1,1 +1,1 @@
-"""Runs in the frameworks of others: services, workers, notebooks, test runners, each as its users write it."""
+"""Runs in the frameworks of others: services, workers, notebooks, test runners."""

@@ -1,4 +1,4 @@
-"""Programs that other frameworks start: Django, Celery, notebooks, pytest with its plugins, terminal interfaces.
+"""Programs that other frameworks start: Django, Celery, notebooks, pytest with plugins, terminals.
 
 Each runs in a process of its own, as its users start it.
 """
@@ -99,7 +99,7 @@ def test_tasks_of_a_worker_of_celery(tmp_path: Path) -> None:
             return stars_sync(review)
 
         if __name__ == "__main__":
-            command = ["-m", "celery", "-A", "program", "worker", "-c", "2", "-l", "ERROR", "--without-gossip"]
+            command = ["-m", "celery", "-A", "program", "worker", "-c", "2", "-l", "ERROR"]
             worker = subprocess.Popen([sys.executable, *command], stdout=2)
             from program import rate
             pending = [rate.delay("*" * count) for count in range(1, 5)]

@@ -5,11 +5,18 @@ ends its steps. It is part of the caller too, whose cancellation reaches it as e
 """
 
 import threading
-from collections.abc import Generator
-from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
+from collections.abc import Callable, Generator
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    AsyncExitStack,
+    ExitStack,
+    contextmanager,
+    suppress,
+)
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
 
 import anyio
 
@@ -22,10 +29,25 @@ from .policy import Policy, Position
 
 if TYPE_CHECKING:
     from .fold import StepEnd, StepProceed
-    from .run import ChangedContext, Run
     from .step import Step
 else:
-    ChangedContext = Run = Step = StepEnd = StepProceed = object
+    Step = StepEnd = StepProceed = object
+
+
+class Hosting(Protocol):
+    """A run, as far as its guests see it; see `run.Run`."""
+
+    @property
+    def guests(self) -> "Guests":
+        """What runs in it and was not started in it."""
+        ...
+
+    def extent(self, name: str = ...) -> AbstractAsyncContextManager[None]:
+        """Join it from a task that was not started in it."""
+        ...
+
+
+HostingRun = TypeVar("HostingRun", bound=Hosting)
 
 
 class _EndingWithRun(Policy):
@@ -68,7 +90,7 @@ class Guests:
 
     Args:
         environment: The environment of the run.
-        changed: The context variables that the run has changed.
+        changed: Sets the context variables that the run has changed.
         around: The node of observers that was current where the run was entered; None for none.
         writer: The node of the run; None without observers.
 
@@ -79,7 +101,7 @@ class Guests:
     def __init__(
         self,
         environment: Environment,
-        changed: ChangedContext,
+        changed: Callable[[], AbstractContextManager[None]],
         around: NodeWriter | None,
         writer: NodeWriter | None,
     ) -> None:
@@ -98,7 +120,7 @@ class Guests:
     def admitted(self, name: str) -> Generator[None, None, None]:
         """Make the caller a guest during the `with` statement, in a task of the run with a name."""
         caller = find_place()
-        with self._changed.active(), ExitStack() as stack:
+        with self._changed(), ExitStack() as stack:
             with self._lock:
                 stack.enter_context(open_task_of(caller, name))
             stack.enter_context(using_environment(self.environment))
@@ -112,7 +134,7 @@ class Guests:
             yield
 
 
-class ActiveRun:
+class ActiveRun(Generic[HostingRun]):
     """Makes an open run the active one, for `with` and for `async with`. Made by `Run.active`.
 
     With `async with`, the steps inside share connections on this event loop; with `with`, they share those
@@ -123,13 +145,13 @@ class ActiveRun:
         name: The name of the caller's part among the tasks of the run.
     """
 
-    def __init__(self, run: Run, name: str) -> None:
+    def __init__(self, run: HostingRun, name: str) -> None:
         self._run = run
         self._name = name
         self._stack = ExitStack()
         self._async_stack = AsyncExitStack()
 
-    def __enter__(self) -> Run:
+    def __enter__(self) -> HostingRun:
         with ExitStack() as stack:
             stack.enter_context(self._run.guests.observed())
             stack.enter_context(self._run.guests.admitted(self._name))
@@ -141,7 +163,7 @@ class ActiveRun:
     ) -> None:
         self._stack.__exit__(exc_type, exc, traceback)
 
-    async def __aenter__(self) -> Run:
+    async def __aenter__(self) -> HostingRun:
         async with AsyncExitStack() as stack:
             stack.enter_context(self._run.guests.observed())
             await stack.enter_async_context(self._run.extent(self._name))

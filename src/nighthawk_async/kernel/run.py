@@ -199,7 +199,7 @@ class Run:
                 "Only an active run can be entered elsewhere; enter the run before, and leave it afterwards."
             )
         if self._guests is None:
-            self._guests = active_run.Guests(self._environment, self._changed_context, *self._writers)
+            self._guests = active_run.Guests(self._environment, self._changed_context.active, *self._writers)
         return self._guests
 
     @property
@@ -207,7 +207,7 @@ class Run:
         """The environment of what is called in the run from elsewhere."""
         return self.guests.environment
 
-    def active(self, name: str = "active") -> "ActiveRun":
+    def active(self, name: str = "active") -> "ActiveRun[Run]":
         """Make the run the active one in another task, thread or event loop of the process.
 
             with run.active():
@@ -253,7 +253,7 @@ class Run:
             NighthawkError: It was entered before.
             Exception: What entering it raises.
         """
-        self._host = run_host.RunHost(self)
+        self._host = run_host.RunHost(self, f"run {self._run_id}")
         await self._host.start()
         return self
 
@@ -264,7 +264,7 @@ class Run:
             NighthawkError: It was entered before.
             Exception: What entering it raises.
         """
-        self._host = run_host.ThreadRunHost(self)
+        self._host = run_host.ThreadRunHost(self, f"run {self._run_id}")
         self._host.start_sync()
         return self
 

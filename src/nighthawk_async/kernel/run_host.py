@@ -1,12 +1,12 @@
 """Runs that live in a task or a thread of their own, which any code of the process can open and close."""
 
-import asyncio
 import logging
 import sys
 import threading
 from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -15,14 +15,9 @@ from anyio.lowlevel import current_token
 
 from ..parallel.event_loop import find_running_loop
 
-if TYPE_CHECKING:
-    from .run import Run
-else:
-    Run = object
-
 _LOGGER = logging.getLogger("nighthawk")
 
-_tasks: set["asyncio.Task[None]"] = set()
+_tasks: set[Any] = set()
 """The tasks of hosts on asyncio, which itself refers to tasks weakly."""
 
 
@@ -31,10 +26,12 @@ class RunHost:
 
     Args:
         run: The run.
+        name: The name of the task.
     """
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: AbstractAsyncContextManager[object], name: str) -> None:
         self._run = run
+        self._name = name
         self._token = current_token()
         self._entered, self._closing, self._ended = anyio.Event(), anyio.Event(), anyio.Event()
         self._scope = anyio.CancelScope()
@@ -43,7 +40,7 @@ class RunHost:
 
     async def start(self) -> None:
         """Enter the run; see `Run.start`."""
-        _spawn(self._hold, f"run {self._run.execution_ref.run_id}")
+        _spawn(self._hold, self._name)
         try:
             await self._entered.wait()
         except get_cancelled_exc_class():
@@ -104,13 +101,13 @@ class ThreadRunHost:
 
     Args:
         run: The run.
+        name: The name of the thread.
     """
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: AbstractContextManager[object], name: str) -> None:
         self._run = run
         self._entered, self._closing = threading.Event(), threading.Event()
         self._error: BaseException | None = None
-        name = f"run {run.execution_ref.run_id}"
         self._thread = threading.Thread(target=copy_context().run, args=(self._hold,), name=name, daemon=True)
 
     def start_sync(self) -> None:
@@ -151,6 +148,7 @@ def _spawn(function: Callable[[], Coroutine[Any, Any, None]], name: str) -> None
     if trio is not None and trio.lowlevel.in_trio_run():
         trio.lowlevel.spawn_system_task(function, name=name, context=copy_context())
         return
-    task = asyncio.get_running_loop().create_task(function(), name=name)
+    loop: Any = current_token().native_token  # of asyncio
+    task = loop.create_task(function(), name=name)
     _tasks.add(task)
     task.add_done_callback(_tasks.discard)

@@ -86,7 +86,7 @@ _load, __dir__, __all__ = attach_exports(
         "policies.partial_values": ("partial_values",),
         "policies.permissions.permissions": ("permissions",),
         "policies.permissions.rules": ("rule",),
-        "runs": ("run",),
+        "runs": ("run", "start_run", "start_run_sync"),
         "sandbox.declaration": ("Sandbox",),
         "scopes": ("scope",),
         "steps": ("step", "step_sync"),

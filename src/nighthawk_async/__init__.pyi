@@ -63,7 +63,7 @@ from .policies.egress.egress import egress
 from .policies.partial_values import partial_values
 from .policies.permissions.permissions import permissions
 from .policies.permissions.rules import rule
-from .runs import run
+from .runs import run, start_run, start_run_sync
 from .sandbox.declaration import Sandbox
 from .scopes import scope
 from .steps import step, step_sync
@@ -155,6 +155,8 @@ __all__ = [
     "scope",
     "shared",
     "skills",
+    "start_run",
+    "start_run_sync",
     "step",
     "step_sync",
     "telemetry",

@@ -1,7 +1,7 @@
 """`run`: the context manager in which steps run (specification 10)."""
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, TypeVar, Unpack, cast, get_args
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar, Unpack, cast, get_args
 
 from .actors.errors import check_seconds
 from .agent.policies import Fitting
@@ -27,6 +27,7 @@ else:
     compaction = LazyModule("nighthawk_async.compaction.compaction")  # most conversations are short
     skill_types = LazyModule("nighthawk_async.skills.skill")  # few programs have skills
 
+Parameters = ParamSpec("Parameters")
 Opener = TypeVar("Opener", bound=RunOpener)
 
 
@@ -67,6 +68,7 @@ def run(
     tools: Sequence[ToolSource] | None = None,
     skills: "skill_types.SkillSource | None" = None,
     servers: Mapping[str, Server] | None = None,
+    everywhere: bool = False,
     **policies: Unpack[PolicyArguments],
 ) -> Run:
     """Run the steps inside with a model.
@@ -102,6 +104,8 @@ def run(
         servers: Servers of the Model Context Protocol by the names that every block inside can use, made by
             `nighthawk_async.mcp.stdio` and `nighthawk_async.mcp.http`. All are connected when the run is
             entered, with `async with`. See the page "MCP".
+        everywhere: Whether it is the run of every call in the process that has none, in any task, thread or
+            event loop. One run at a time can be that.
         policies: `hooks`, `oversight`, `verify`, `human`, `permissions`, `egress`, `budget`, `step_budget`,
             `resilience`, `concurrent_mutation`, `code` and `policies`; see `PolicyArguments`.
 
@@ -151,7 +155,60 @@ def run(
         park_after=park_after,
         tools=() if tools is None else _sets_of(tools),
         servers=None if servers is None else _checked_servers(servers),
+        everywhere=everywhere,
     )
+
+
+def _starting(make: Callable[Parameters, Run]) -> Callable[Parameters, Coroutine[Any, Any, Run]]:
+    async def start_run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Run:
+        """Open a run in a task of its own, and return it when it is open.
+
+            run = await nh.start_run("openai-responses:gpt-5.4-nano", everywhere=True)
+            ...
+            await run.aclose()
+
+        Beside `async with nighthawk_async.run(…)`, for programs in which no block of code is around
+        everything: hooks that are called at startup and shutdown, cells of a notebook. The run ends with
+        its event loop at the latest. `run.active()` enters it elsewhere; with `everywhere=True` it is the run
+        of every call that has none.
+
+        Args:
+            args: The executor, as for `nighthawk_async.run`.
+            kwargs: The arguments of `nighthawk_async.run`.
+
+        Returns:
+            The run. Leave it with `await run.aclose()`, from any task, thread or event loop; what its tasks
+            have raised is raised there.
+
+        Raises:
+            NighthawkError: As `nighthawk_async.run`, and what entering it raises.
+        """
+        return await make(*args, **kwargs).start()
+
+    return start_run
+
+
+def _starting_from_sync(make: Callable[Parameters, Run]) -> Callable[Parameters, Run]:
+    def start_run_sync(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Run:
+        """Open a run in a thread of its own, for programs without an event loop, and return it.
+
+        Args:
+            args: The executor, as for `nighthawk_async.run`.
+            kwargs: The arguments of `nighthawk_async.run`.
+
+        Returns:
+            The run. Leave it with `run.close()`; see `start_run`.
+
+        Raises:
+            NighthawkError: As `nighthawk_async.run`, and what entering it raises.
+        """
+        return make(*args, **kwargs).start_sync()
+
+    return start_run_sync
+
+
+start_run = _starting(run)
+start_run_sync = _starting_from_sync(run)
 
 
 def _check_park_after(seconds: object, store: object) -> None:

@@ -11,7 +11,7 @@ from .configuration import StepExecutorConfiguration
 from .errors import NighthawkError
 from .executors.choice import ExecutorChoice, chosen_inner_executor
 from .kernel.context import ConfigurableStepExecutor, StepExecutor
-from .kernel.environment import Environment, find_environment, get_environment, using_environment
+from .kernel.environment import OPEN_RUNS, Environment, find_environment, get_environment, using_environment
 from .kernel.policy import InnerScope, Policies, Policy, Position, enter_scope, enter_scope_async
 from .kernel.reports import KernelActivity
 from .kernel.run_state import inner_max_depth
@@ -98,6 +98,8 @@ class Scope:
                 "A scope can be entered once; call nighthawk_async.scope again for another scope."
             )
         self._is_entered = True
+        if (elsewhere := OPEN_RUNS.find_elsewhere()) is not None:
+            stack.enter_context(elsewhere.active())
         parent, environment = get_environment(), self._environment
         if environment is None or parent is not self._parent:  # the environment at entry counts
             environment = self._resolve(parent)

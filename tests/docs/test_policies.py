@@ -9,6 +9,7 @@ from nighthawk_async.kernel.policy import Position
 PAGE = Path(__file__).parents[2] / "docs" / "oversight.md"
 
 IN_WORDS = {
+    Position.RUN: "the end of a run ([`run.active()`](frameworks.md#one-of-several-runs))",
     Position.HOOKS: "hooks",
     Position.OWN: "your own",
     Position.OVERSIGHT: "oversight",

@@ -337,10 +337,15 @@ async def run_notebook(replace: dict[str, str]) -> dict[str, Any]:
         filename = f"<cell {number}>"
         linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
         code: CodeType = compile(source, filename, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-        result = eval(code, names)
-        if inspect.iscoroutine(result):
-            await result
+        async with anyio.create_task_group() as tasks:  # each cell has a context of its own
+            tasks.start_soon(_run_cell, code, names)
     return names
+
+
+async def _run_cell(code: CodeType, names: dict[str, Any]) -> None:
+    result = eval(code, names)
+    if inspect.iscoroutine(result):
+        await result
 
 
 async def test_notebook(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

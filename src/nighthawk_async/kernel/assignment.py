@@ -434,8 +434,6 @@ class _CallChecks:
         if type(function) in _NEVER_NATURAL and function is not print:
             return bounded(function)
         if find_natural(function) is None:
-            return function
-        if find_natural(function) is None:
             return printing_to_cell(cast("Callable[..., object]", function))
         context = context_of_code(sys._getframe(1))  # pyright: ignore[reportPrivateUsage]
         declared: _Declarations = ((), {}) if context is None else _declared_arguments(sources, context)

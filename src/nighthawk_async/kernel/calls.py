@@ -29,7 +29,7 @@ import re
 import sys
 import types
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from contextvars import Token
 from types import FunctionType, TracebackType
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -53,7 +53,7 @@ from ..values.validation import Declared, Origin
 from .assignment import ArgumentCheck
 from .context import StepContext
 from .declared_types import ReturnCheck, promised_type, static_attribute
-from .environment import ENVIRONMENT, Environment, find_journal
+from .environment import ENVIRONMENT, OPEN_RUNS, Environment, OpenRun, find_journal
 from .policy import Policy
 
 if TYPE_CHECKING:
@@ -479,10 +479,14 @@ class CallEntry:
     def is_watched(self) -> bool:
         """Whether observers, a journal or policies want the arguments."""
         environment = ENVIRONMENT.get()
+        if environment is None and OPEN_RUNS.everywhere is not None:
+            return True  # what is called in that run may be watched there
         has_journal = environment is not None and environment.journal is not None
         return has_journal or find_node_writer() is not None or bool(_policies_around(environment))
 
-    def __call__(self, arguments: Mapping[str, object] | None) -> "_CallScope | GeneratorScope":
+    def __call__(
+        self, arguments: Mapping[str, object] | None
+    ) -> "_CallScope | GeneratorScope | _CallElsewhere":
         """Make the scope of one call.
 
         Args:
@@ -491,7 +495,12 @@ class CallEntry:
         if self._is_generator:
             return self._unobserved_generator if arguments is None else self._observed_generator(arguments)
         check = self._return_check
-        return _CallScope(check) if arguments is None else _ObservedCall(self, arguments, check)
+        if arguments is None:
+            return _CallScope(check)
+        elsewhere = OPEN_RUNS.find_elsewhere()
+        if elsewhere is None:
+            return _ObservedCall(self, arguments, check)
+        return _CallElsewhere(elsewhere, lambda: _ObservedCall(self, arguments, check))
 
     def inputs(self, arguments: Mapping[str, object]) -> Mapping[str, object]:
         """The arguments of a call, by name.
@@ -651,6 +660,37 @@ class _ObservedCall(_CallScope):
     def concluded(self, value: Result) -> Result:
         self._outputs = {"return": value}
         return value
+
+
+class _CallElsewhere:
+    """The scope of a call without a run of its own, in the run that is everywhere.
+
+    Args:
+        run: The run.
+        make: Makes the scope of the call, in the run.
+    """
+
+    __slots__ = ("_active", "_make", "_scope")
+
+    def __init__(self, run: OpenRun, make: Callable[[], _ObservedCall]) -> None:
+        self._active = run.active()
+        self._make = make
+
+    def __enter__(self) -> _ObservedCall:
+        with ExitStack() as stack:
+            stack.enter_context(self._active)
+            self._scope = self._make()
+            self._scope.__enter__()
+            stack.pop_all()
+        return self._scope
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            self._scope.__exit__(exc_type, exc, traceback)
+        finally:
+            self._active.__exit__(exc_type, exc, traceback)
 
 
 class InnerCall(_Returning):

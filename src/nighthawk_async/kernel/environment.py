@@ -21,7 +21,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from operator import attrgetter
 from types import FrameType, MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, TypeVarTuple, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, TypeVarTuple, cast, overload
 
 from anyio import from_thread
 
@@ -139,6 +139,83 @@ _values_of: Callable[[Environment], tuple[object, ...]] = attrgetter(*_FIELDS)
 ENVIRONMENT: ContextVar[Environment | None] = ContextVar("nighthawk_async_environment", default=None)
 
 
+class OpenRun(Protocol):
+    """A run that is open, as far as those see it who are not in it; see `run.Run`."""
+
+    @property
+    def guest_environment(self) -> Environment:
+        """The environment of what is called in it from elsewhere."""
+        ...
+
+    def active(self, name: str = ...) -> AbstractContextManager[object]:
+        """Make it the active one."""
+        ...
+
+
+class OpenRuns:
+    """The open runs of the process.
+
+    Attributes:
+        everywhere: The run of every call that has none; None for none.
+    """
+
+    __slots__ = ("_runs", "everywhere")
+
+    def __init__(self) -> None:
+        self._runs: set[int] = set()
+        self.everywhere: OpenRun | None = None
+
+    def add(self, run: OpenRun, *, is_everywhere: bool) -> None:
+        """Note that a run was opened.
+
+        Raises:
+            NighthawkError: It is to be the run of every call that has none, and another one is.
+        """
+        if is_everywhere:
+            if self.everywhere is not None:
+                raise NighthawkError(
+                    "A run with everywhere=True is open already in this process; leave it first, or enter "
+                    "this one without everywhere=True."
+                )
+            self.everywhere = run
+        self._runs.add(id(run))
+
+    def remove(self, run: OpenRun) -> None:
+        """Note that a run was closed."""
+        self._runs.discard(id(run))
+        if self.everywhere is run:
+            self.everywhere = None
+
+    def find_elsewhere(self) -> OpenRun | None:
+        """The run of a caller who is in none: the one that is everywhere; None for none."""
+        return self.everywhere if ENVIRONMENT.get() is None else None
+
+    def environment(self) -> Environment:
+        """The environment of a caller who is in no run.
+
+        Raises:
+            NighthawkError: No run is active, and none is everywhere.
+        """
+        if (everywhere := self.everywhere) is not None:
+            return everywhere.guest_environment
+        raise NighthawkError(_OPEN_ELSEWHERE if self._runs else _NOT_OPEN)
+
+
+OPEN_RUNS = OpenRuns()
+
+_NOT_OPEN = (
+    "No run is active. Enter one around the call: `async with nighthawk_async.run(executor): …`, "
+    "or `with nighthawk_async.run(executor): …` in synchronous code."
+)
+_OPEN_ELSEWHERE = (
+    "No run is active here. One is open in this process, but it is active only in the task that has entered "
+    "it, and in what that task starts. Open it with everywhere=True, or enter it here as well, with "
+    "`with run.active():` or `async with run.active():` around the call: with FastAPI and other services in "
+    "the endpoint (or use nighthawk_async.asgi.NighthawkMiddleware), with WSGI and thread pools in the "
+    "function that the thread calls, in a notebook in each cell, with pytest in the test."
+)
+
+
 def find_environment() -> Environment | None:
     """The active environment; None outside every run."""
     return ENVIRONMENT.get()
@@ -163,12 +240,7 @@ def get_environment() -> Environment:
         NighthawkError: No run is active.
     """
     environment = ENVIRONMENT.get()
-    if environment is None:
-        raise NighthawkError(
-            "No run is active. Enter one around the call: `async with nighthawk_async.run(executor): …`, "
-            "or `with nighthawk_async.run(executor): …` in synchronous code."
-        )
-    return environment
+    return OPEN_RUNS.environment() if environment is None else environment
 
 
 class using_environment:  # noqa: N801  (a context manager that reads as a function at its call)

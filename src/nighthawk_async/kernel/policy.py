@@ -148,6 +148,8 @@ class Position(IntEnum):
     budgets come after permissions, so that nothing is charged that is not permitted.
     """
 
+    RUN = 0
+    """What the run itself asks of the steps of its guests."""
     HOOKS = 1
     OWN = 2
     """Policies of the program, in the order in which they became active."""

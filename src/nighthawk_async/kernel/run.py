@@ -28,9 +28,9 @@ from ..errors import NighthawkError
 from ..executions import find_execution
 from ..journal_ports import RunJournal, RunOpener
 from ..lazy_exports import LazyModule
-from ..observation import observed
+from ..observation import NodeWriter, find_node_writer, observed
 from ..parallel import TaskHooks, install_task_hooks, open_task_root
-from ..parallel.task_current import find_node, find_place, find_positions, find_task, open_task_of
+from ..parallel.task_current import find_node, find_positions, find_task
 from ..parallel.task_node import ArgumentDigest, ResourceKeeper
 from ..tracing import traced
 from ..types.execution import ExecutionRef
@@ -38,6 +38,7 @@ from ..types.usage import Usage
 from .calls import fold_frames, folding_frames
 from .context import StepExecutor, check_executor
 from .environment import (
+    OPEN_RUNS,
     Environment,
     current_tool_scope,
     find_environment,
@@ -55,7 +56,12 @@ from .usage_meter import UsageMeter
 if TYPE_CHECKING:
     from ..actors import mailbox
     from ..values import stable_digest
+    from . import active_run, run_host
+    from .active_run import ActiveRun, Guests
+    from .run_host import RunHost, ThreadRunHost
 else:
+    active_run = LazyModule("nighthawk_async.kernel.active_run")  # most runs are used where they were entered
+    run_host = LazyModule("nighthawk_async.kernel.run_host")
     mailbox = LazyModule("nighthawk_async.actors.mailbox")  # a task makes its own on first use
     stable_digest = LazyModule(
         "nighthawk_async.values.stable_digest"
@@ -119,8 +125,10 @@ class Run:
         tools: Sequence[ToolSet] = (),
         servers: Mapping[str, Server] | None = None,
         is_traced: bool = True,
+        everywhere: bool = False,
     ) -> None:
         check_executor(step_executor)
+        self._everywhere = everywhere
         self._is_traced = is_traced  # the run of a worker is no work of the program's
         self._resolve_policies = resolve_policies
         self._max_depth = max_depth
@@ -154,6 +162,9 @@ class Run:
         self._is_entered = False
         self._task_group: TaskGroup | None = None
         self._changed_context: ChangedContext | None = None
+        self._guests: Guests | None = None
+        self._writers: tuple[NodeWriter | None, NodeWriter | None] = None, None
+        self._host: RunHost | ThreadRunHost | None = None
 
     @property
     def execution_ref(self) -> ExecutionRef:
@@ -176,12 +187,54 @@ class Run:
             raise NighthawkError("Only an active run that was entered with `async with` has a task group.")
         return self._task_group
 
+    @property
+    def guests(self) -> "Guests":
+        """What runs in the run and was not started in it.
+
+        Raises:
+            NighthawkError: The run is not active.
+        """
+        if self._changed_context is None:
+            raise NighthawkError(
+                "Only an active run can be entered elsewhere; enter the run before, and leave it afterwards."
+            )
+        if self._guests is None:
+            self._guests = active_run.Guests(self._environment, self._changed_context.active, *self._writers)
+        return self._guests
+
+    @property
+    def guest_environment(self) -> Environment:
+        """The environment of what is called in the run from elsewhere."""
+        return self.guests.environment
+
+    def active(self, name: str = "active") -> "ActiveRun[Run]":
+        """Make the run the active one in another task, thread or event loop of the process.
+
+            with run.active():
+                label = classify(text)
+
+        What is called inside is part of the run, which ends steps that are in progress when it ends; and of
+        the caller, whose cancellation reaches it. Any number of callers may be inside at the same time, each
+        with a call of `active` of its own.
+
+        Args:
+            name: The name of the caller's part among the run's tasks.
+
+        Returns:
+            A context manager, for `with` and for `async with`. With `async with`, the steps inside share
+            their connections on this event loop, as they do in any case on the loop that has entered the run.
+
+        Raises:
+            NighthawkError: The run is not active (on entering).
+        """
+        return active_run.ActiveRun(self, name)
+
     @asynccontextmanager
     async def extent(self, name: str = "extent") -> AsyncGenerator[None, None]:
         """Join the active run from a task that was not started in it, such as a server's request.
 
         The block counts as a task of the run, and shares the run's connections on this event loop. The run
-        does not wait for it: leave it before the run.
+        does not wait for it: leave it before the run, which ends the steps that are in progress then.
 
         Args:
             name: Its name among the run's tasks.
@@ -189,14 +242,54 @@ class Run:
         Raises:
             NighthawkError: The run is not active.
         """
-        if self._changed_context is None:
-            raise NighthawkError(
-                "Only an active run has an extent; enter the run before, and leave it afterwards."
-            )
-        caller = find_place()
-        with self._changed_context.active(), open_task_of(caller, name):
+        with self.guests.admitted(name):
             async with self._state.using_resources(), keeping_resources():
                 yield
+
+    async def start(self) -> "Run":
+        """Enter the run in a task of its own, and return it; see `nighthawk_async.start_run`.
+
+        Raises:
+            NighthawkError: It was entered before.
+            Exception: What entering it raises.
+        """
+        self._host = run_host.RunHost(self, f"run {self._run_id}")
+        await self._host.start()
+        return self
+
+    def start_sync(self) -> "Run":
+        """Enter the run in a thread of its own, and return it; see `nighthawk_async.start_run_sync`.
+
+        Raises:
+            NighthawkError: It was entered before.
+            Exception: What entering it raises.
+        """
+        self._host = run_host.ThreadRunHost(self, f"run {self._run_id}")
+        self._host.start_sync()
+        return self
+
+    async def aclose(self) -> None:
+        """Leave a run that was started with `nighthawk_async.start_run`; does nothing if it has been left.
+
+        It waits for the tasks of the run's task group, and ends the steps that others execute in it.
+
+        Raises:
+            NighthawkError: It was not started so.
+            ExceptionGroup: Tasks of its task group have failed.
+        """
+        if not isinstance(self._host, run_host.RunHost):
+            raise NighthawkError("aclose() leaves a run that was started with nighthawk_async.start_run.")
+        await self._host.aclose()
+
+    def close(self) -> None:
+        """Leave a run that was started with `nighthawk_async.start_run_sync`; see `aclose`.
+
+        Raises:
+            NighthawkError: It was not started so.
+        """
+        if not isinstance(self._host, run_host.ThreadRunHost):
+            raise NighthawkError("close() leaves a run that was started with nighthawk_async.start_run_sync.")
+        self._host.close()
 
     def __enter__(self) -> "Run":
         if self._servers:
@@ -299,18 +392,24 @@ class Run:
     def _active(self) -> Generator[None, None, None]:
         activity = KernelActivity(name="run", execution_ref=self.execution_ref)
         node = observed("run", "run", attributes=lambda: identity_attributes(self.execution_ref))
-        with traced(activity) if self._is_traced else nullcontext(), node:
+        around = find_node_writer()
+        with traced(activity) if self._is_traced else nullcontext(), node as writer:
+            self._writers = around, writer
             before = copy_context()
             with using_environment(self._environment), open_run_scope():
                 if self._journal is not None and self._environment.journal is not None:
                     self._environment.journal.begin(find_positions().path)
                 self._changed_context = ChangedContext(before)
+                OPEN_RUNS.add(self, is_everywhere=self._everywhere)
                 self._state.begin()
                 try:
                     yield
                 finally:
+                    OPEN_RUNS.remove(self)
                     self._task_group = self._changed_context = None
                     self._state.end()
+                    if self._guests is not None:
+                        self._guests.end()
 
     async def _close_portals(self) -> None:
         """Stop the portal threads. Shielded; their work is cancelled, so this is short."""

@@ -36,6 +36,7 @@ from .commands import is_awaitable
 from .conclude import StepResult
 from .context import StepExecutor, is_async_executor
 from .environment import (
+    OPEN_RUNS,
     Environment,
     find_journal,
     get_environment,
@@ -97,6 +98,9 @@ async def run_step(
         BudgetExceededError: A budget has no room for it.
         NestedStepLimitError: It would be nested in too many steps.
     """
+    if (elsewhere := OPEN_RUNS.find_elsewhere()) is not None:
+        with elsewhere.active():
+            return await run_step(block, site, python_locals, literal, place, last)
     caller = find_execution()
     depth = depth_below(caller)
     with last or LastStep(block.step_id) as last:

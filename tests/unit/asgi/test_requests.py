@@ -87,7 +87,7 @@ async def test_requests_at_the_same_time_share_a_run_where_nobody_tells_of_a_lif
         assert run.usage_meter.steps == 2
         steps.release.set()
     assert middleware.run is None
-    with pytest.raises(nh.NighthawkError, match="extent"):
+    with pytest.raises(nh.NighthawkError, match="Only an active run"):
         async with run.extent():
             pass
 

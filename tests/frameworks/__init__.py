@@ -1,0 +1,1 @@
+"""Runs in the frameworks of others: services, workers, notebooks, test runners."""

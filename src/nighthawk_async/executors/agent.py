@@ -347,9 +347,7 @@ class AgentStepExecutor:
         conversation = Conversation.of_step(configuration, model, self.token_encoding, context.write_names)
         offered = prompt.offered_tools(transport)
         room = ResultRoom(policy, conversation)
-        toolbox = self._toolbox(
-            environment, step, room, refusals, offering, span, prompt, provided=offered
-        )
+        toolbox = self._toolbox(environment, step, room, refusals, offering, span, prompt, provided=offered)
         model_name = "" if model is None else model.name
         endpoint = self._endpoint
         tools = toolbox.definitions(are_strict=endpoint.enforces_strict_schemas)

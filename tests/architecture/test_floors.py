@@ -81,6 +81,7 @@ FOLDER_FLOORS: Mapping[str, Mapping[str, int]] = {
         "people": 0,
         "attempts": 1,
         "budgets": 1,
+        "code_levels": 1,
         "hooks": 1,
         "oversight": 1,
         "permissions": 1,

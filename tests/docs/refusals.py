@@ -455,7 +455,6 @@ SCENARIOS: tuple[Scenario, ...] = (
     of_call("Permissions want people asked, and nobody is there", "oversight", evaluate("lookup('fig')"),
             group=POLICY,
             run=lambda: {"permissions": nh.permissions(ask=nh.rule("lookup"), default="allow")}),
-    of_call("Code uses a name that is not shown", "resolution", evaluate("os.getcwd()"), group=POLICY),
     of_call("Code reads a private attribute", "resolution", evaluate("account._rows"), group=POLICY),
     of_call("Code sets an attribute of a class, a function or a module", "resolution",
             execute("lookup.limit = 0"), group=POLICY),

@@ -214,7 +214,7 @@ class _CodeLevel(CodeLevels):
     @property
     def coding(self) -> Coding | None:
         """The level of code; None for that of a program."""
-        return None if self.level == "python" else code_levels.coding_of(self.level)
+        return code_levels.coding_of(self.level)
 
 
 class _GivenCodeLevel(_CodeLevel):

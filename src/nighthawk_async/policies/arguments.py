@@ -208,8 +208,8 @@ class _CodeLevel(CodeLevels):
     def __init__(
         self, level: CodeLevelName | CodeLevel, configured: CodeLevelName | CodeLevel | None
     ) -> None:
-        self.level = level
-        self.configured = configured
+        self.level: CodeLevelName | CodeLevel = level
+        self.configured: CodeLevelName | CodeLevel | None = configured
 
     @property
     def coding(self) -> Coding | None:

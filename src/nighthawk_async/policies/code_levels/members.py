@@ -96,9 +96,9 @@ class Members:
         return True
 
     @staticmethod
-    def special(owner: Any, name: str) -> object:
+    def special(owner: object, name: str) -> object:
         """Return an attribute of a name that is harmless on most objects."""
-        kind: type[Any] = type(owner)
+        kind: type[object] = type(owner)
         if name in ("format", "format_map"):
             _check_format(owner, kind, name)
         elif name == "obj" and issubclass(kind, AttributeError | NameError):
@@ -112,7 +112,7 @@ class Members:
     @staticmethod
     def owner(value: object) -> object:
         """Return an object whose attribute is about to be set or deleted."""
-        kind: type[Any] = type(value)
+        kind: type[object] = type(value)
         if issubclass(kind, type | types.ModuleType) or issubclass(kind, _FUNCTIONS):
             name = getattr(value, "__name__", None) or "it"
             raise refusal(f"attributes of modules, classes and functions cannot be set: {name}", _ASSIGN)
@@ -121,7 +121,7 @@ class Members:
         return value
 
     @staticmethod
-    def kind(kind: type[Any]) -> type[Any]:
+    def kind(kind: Any) -> Any:
         """Return what `type(x)` is, unless it is a class of classes, which makes classes."""
         if issubclass(kind, type):
             raise refusal("the class of a class is not shown")

@@ -84,6 +84,7 @@ FOLDER_FLOORS: Mapping[str, Mapping[str, int]] = {
         "attempts": 1,
         "budgets": 1,
         "egress": 1,
+        "code_levels": 1,
         "hooks": 1,
         "oversight": 1,
         "permissions": 1,

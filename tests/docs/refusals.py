@@ -332,7 +332,7 @@ def of_shop(when: str, cause: str | None, *given: Given, **others: Any) -> Scena
 
 
 TWO: tuple[Transport, ...] = ("tool", "native")
-NAMED = {"context_limits": nh.StepContextLimits(visible_names="named")}
+NAMED = {"context_limits": nh.StepContextLimits(visible_names="named"), "code": "python"}
 
 SCENARIOS: tuple[Scenario, ...] = (
     of_answer("It is no JSON", "not_json", Given(text="{kind: pass}")),
@@ -455,6 +455,9 @@ SCENARIOS: tuple[Scenario, ...] = (
     of_call("Permissions want people asked, and nobody is there", "oversight", evaluate("lookup('fig')"),
             group=POLICY,
             run=lambda: {"permissions": nh.permissions(ask=nh.rule("lookup"), default="allow")}),
+    of_call("Code reads a private attribute", "resolution", evaluate("account._rows"), group=POLICY),
+    of_call("Code sets an attribute of a class, a function or a module", "resolution",
+            execute("lookup.limit = 0"), group=POLICY),
     of_call("Code reads an internal attribute, with `visible_names=\"named\"`", "resolution",
             evaluate("account.__class__"),
             group=POLICY,
@@ -492,7 +495,7 @@ SCENARIOS: tuple[Scenario, ...] = (
             run=lambda: {"permissions": nh.permissions(deny="order", default="allow")}),
     of_shop("Code changes by what permissions know a function", "oversight",
             execute("order.__name__ = 'lookup'"),
-            run=lambda: {"permissions": nh.permissions(deny="order", default="allow")}),
+            run=lambda: {"code": "python", "permissions": nh.permissions(deny="order", default="allow")}),
     of_call("Oversight rejects the call", "oversight", evaluate("lookup('fig')"), group=POLICY,
             call=overseen(LOOK_UP, "call")),
     of_answer("Oversight rejects what an answer would bind", "oversight",

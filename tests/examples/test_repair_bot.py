@@ -348,7 +348,8 @@ async def test_only_the_copy_can_be_reached(statements: str) -> None:
     def work(turn: Turn) -> ModelResponse:
         if turn.number == 1:
             return executes(statements)
-        assert "default: deny" in turn.seen or "leads out of the workspace" in turn.seen
+        refusals = ("default: deny", "leads out of the workspace", "is not shown in this block")
+        assert any(each in turn.seen for each in refusals)
         return sets("cause", "refused")
 
     report = await repaired(Cast(plan=plans(CART), work=work), rounds=1)

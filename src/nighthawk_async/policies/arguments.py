@@ -215,13 +215,13 @@ class _CodeLevel(CodeLevels):
     def __init__(
         self, level: CodeLevelName | CodeLevel, configured: CodeLevelName | CodeLevel | None
     ) -> None:
-        self.level = level
-        self.configured = configured
+        self.level: CodeLevelName | CodeLevel = level
+        self.configured: CodeLevelName | CodeLevel | None = configured
 
     @property
     def coding(self) -> Coding | None:
         """The level of code; None for that of a program."""
-        return None if self.level == "python" else code_levels.coding_of(self.level)
+        return code_levels.coding_of(self.level)
 
 
 class _GivenCodeLevel(_CodeLevel):

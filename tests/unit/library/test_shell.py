@@ -372,7 +372,7 @@ async def test_the_prompt_shows_whether_the_shell_is_confined(tmp_path: Path) ->
     model = ScriptedModel([model_response(tool_call("nh_exec", statements=statements)), model_response(PASS)])
     workspace = Workspace(tmp_path)
     assert repr(workspace) == f"Workspace({str(tmp_path)!r}, writable=False, sandbox='required')"
-    async with nh.run(model):
+    async with nh.run(model, code="python"):
         await look(workspace)
     shown = str(model.requests[0].messages[0])
     assert 'workspace.sandbox: str = "required"' in shown

@@ -459,7 +459,7 @@ async def fetched_and_seen(handle: Handle) -> tuple[Handle, int]:
     """
     x: Handle
     n: int
-    return x, n
+    return x, n  # pyright: ignore[reportUnboundVariable]
 
 
 async def test_functions_are_tools_and_results_have_names_where_nothing_is_evaluated() -> None:

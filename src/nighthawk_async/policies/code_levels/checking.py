@@ -61,10 +61,8 @@ _DEFINABLE = frozenset(_METHODS.split())
 _CLASS_DATA = frozenset({"__slots__", "__hash__", "__match_args__", "__doc__"})
 """Special names that a class body may assign."""
 
-_BY_POSITION = frozenset(
-    {"bool", "bytearray", "bytes", "dict", "float", "frozenset", "int", "list", "set", "str"}
-)
-_BY_POSITION |= {"tuple"}
+_PLAIN = "bool bytearray bytes dict float frozenset int list set str tuple"
+_BY_POSITION = frozenset(_PLAIN.split())
 """Classes whose patterns take the whole value: `case str(text)`."""
 
 _Problem: TypeAlias = tuple[str, str]
@@ -115,7 +113,7 @@ class _Reading(ast.NodeVisitor):
         self._held: dict[str, _Problem] = {}
         self._imports: list[str] = []
         self._needs_checks = False
-        self._is_in_class = False
+        self.is_in_class = False
         self._by_position: set[str] = set()
 
     def read(self, tree: ast.AST) -> Findings:
@@ -158,7 +156,7 @@ class _Reading(ast.NodeVisitor):
         if name is None:
             return
         self._bound.add(name)
-        if name[:2] == "__" and not (self._is_in_class and name in _CLASS_DATA):
+        if name[:2] == "__" and not (self.is_in_class and name in _CLASS_DATA):
             self._refuse(f"the name {name!r} is private", "Choose another name.")
 
     def _hold(self, name: str, message: str, guidance: str) -> None:
@@ -263,9 +261,9 @@ class _Reading(ast.NodeVisitor):
     # definitions
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-        if self._is_in_class and node.name in _DEFINABLE:
+        if self.is_in_class and node.name in _DEFINABLE:
             self._bound.add(node.name)
-        elif self._is_in_class and node.name[:2] == "__" and node.name[-2:] == "__":
+        elif self.is_in_class and node.name[:2] == "__" and node.name[-2:] == "__":
             self._refuse(f"classes cannot define {node.name}", "Write a method of another name.")
         else:
             self._bind(node.name)
@@ -289,13 +287,13 @@ class _Reading(ast.NodeVisitor):
         outside: list[ast.AST] = [*node.bases, *node.keywords, *node.decorator_list]
         for each in (*outside, *getattr(node, "type_params", ())):
             self.visit(each)
-        before, self._is_in_class = self._is_in_class, True
+        before, self.is_in_class = self.is_in_class, True
         for statement in node.body:
             self.visit(statement)
-        self._is_in_class = before
+        self.is_in_class = before
 
     def visit_Assign(self, node: ast.Assign) -> None:
-        if self._is_in_class:
+        if self.is_in_class:
             for target in node.targets:
                 self._check_class_data(target, node.value)
         self.generic_visit(node)
@@ -344,16 +342,17 @@ class _Outside:
         self._reading = reading
 
     def __enter__(self) -> None:
-        self._before, self._reading._is_in_class = self._reading._is_in_class, False
+        self._before, self._reading.is_in_class = self._reading.is_in_class, False
 
     def __exit__(self, *exc_details: object) -> None:
-        self._reading._is_in_class = self._before
+        self._reading.is_in_class = self._before
 
 
 def _is_super(node: ast.expr) -> bool:
     """Whether it is `super()`."""
-    is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super"
-    return is_call and not node.args and not node.keywords
+    if not isinstance(node, ast.Call) or node.args or node.keywords:
+        return False
+    return isinstance(node.func, ast.Name) and node.func.id == "super"
 
 
 def _is_special_call(node: ast.Attribute) -> bool:

@@ -89,6 +89,10 @@ def _is_of_package(module: object) -> bool:
     return type(module) is str and (module == PACKAGE or module.startswith(f"{PACKAGE}."))
 
 
+class ShownModule(types.ModuleType):
+    """A module with some members of another one, as code imports it."""
+
+
 class Members:
     """Stands in compiled code, which reads and sets attributes through it."""
 
@@ -107,9 +111,9 @@ class Members:
         return True
 
     @staticmethod
-    def special(owner: Any, name: str) -> object:
+    def special(owner: object, name: str) -> object:
         """Return an attribute of a name that is harmless on most objects."""
-        kind = type(owner)
+        kind: type[object] = type(owner)
         if name in ("format", "format_map"):
             _check_format(owner, kind, name)
         elif name == "obj" and issubclass(kind, AttributeError | NameError):
@@ -125,7 +129,7 @@ class Members:
     @staticmethod
     def owner(value: object) -> object:
         """Return an object whose attribute is about to be set or deleted."""
-        kind = type(value)
+        kind: type[object] = type(value)
         if issubclass(kind, type | types.ModuleType) or issubclass(kind, _FUNCTIONS):
             name = getattr(value, "__name__", None) or "it"
             raise refusal(f"attributes of modules, classes and functions cannot be set: {name}", _ASSIGN)
@@ -134,7 +138,7 @@ class Members:
         return value
 
     @staticmethod
-    def kind(kind: type) -> type:
+    def kind(kind: Any) -> Any:
         """Return what `type(x)` is, unless it is a class of classes, which makes classes."""
         if issubclass(kind, type):
             raise refusal("the class of a class is not shown")
@@ -153,15 +157,13 @@ class Members:
 
 
 def _check_module(module: object) -> None:
-    from .modules import ShownModule  # here, because that module needs this one
-
     if type(module) is not ShownModule:
         name = str(vars(cast("types.ModuleType", module)).get("__name__"))
         raise refusal(f"the module {name!r} is not shown", "Import what you need from standard modules.")
 
 
-def _is_named_tuple(kind: type) -> bool:
-    return issubclass(kind, tuple) and "_fields" in vars(kind)
+def _is_named_tuple(kind: type[Any]) -> bool:
+    return tuple in kind.__mro__ and "_fields" in vars(kind)
 
 
 def _check_format(owner: Any, kind: type, name: str) -> None:
@@ -200,7 +202,8 @@ def _plain_dataclass(kind: Any = None, /, **options: Any) -> Any:
         return functools.partial(_plain_dataclass, **options)
     if not isinstance(kind, type) or MARK not in vars(kind):
         raise refusal("dataclass changes its class: only classes of your own", _ASSIGN)
-    return dataclasses.dataclass(**options)(kind)
+    made: Any = dataclasses.dataclass(**options)
+    return made(kind)
 
 
 def _replace(value: Any, /, **changes: object) -> object:

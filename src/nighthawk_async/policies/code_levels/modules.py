@@ -10,12 +10,7 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from . import members
-
-
-class ShownModule(types.ModuleType):
-    """A module with some members of another one."""
-
+from .members import REPLACED, ShownModule
 
 _ALL = "*"
 """Stands for all public members that are no modules."""
@@ -179,7 +174,7 @@ def _members_of(name: str) -> Mapping[str, object]:
     found = {each: getattr(source, each) for each in names if hasattr(source, each)}
     if name == "random":
         found["Random"] = random.Random
-    found.update(members.REPLACED.get(name, {}))
+    found.update(REPLACED.get(name, {}))
     return {each: value for each, value in found.items() if not isinstance(value, types.ModuleType)}
 
 

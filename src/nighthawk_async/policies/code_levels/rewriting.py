@@ -124,4 +124,8 @@ def _call(method: str, *args: ast.expr, at: ast.AST) -> ast.expr:
     return cast("ast.expr", ast.copy_location(ast.Call(func=function, args=[*args], keywords=[]), at))
 
 
-CHECKED = Rewriting(change=lambda tree: _WithChecks().visit(tree), placeholder=_PLACEHOLDER, value=Members)
+def _with_checks(tree: ast.AST) -> ast.AST:
+    return cast("ast.AST", _WithChecks().visit(tree))
+
+
+CHECKED = Rewriting(change=_with_checks, placeholder=_PLACEHOLDER, value=Members)

@@ -9,7 +9,7 @@ from typing import Literal
 import anyio
 
 import nighthawk_async as nh
-from nighthawk_async.testing import ScriptedModel, model_response, tool_call
+from nighthawk_async.testing import ModelResponse, ScriptedModel, model_response, tool_call
 
 from ..measure import Benchmark
 
@@ -53,7 +53,7 @@ async def compute(text: str) -> None:
 def executing(code: str, *, seconds: float | None) -> nh.AgentStepExecutor:
     """An executor whose model executes code, and then ends the block."""
 
-    def answer(request: nh.models.ModelRequest) -> nh.models.ModelResponse:
+    def answer(request: nh.models.ModelRequest) -> ModelResponse:
         is_first = len(request.messages) == 1
         return model_response(
             tool_call("nh_exec", statements=code) if is_first else tool_call("nh_outcome", kind="pass")
@@ -63,7 +63,7 @@ def executing(code: str, *, seconds: float | None) -> nh.AgentStepExecutor:
     return nh.AgentStepExecutor.from_model(model=ScriptedModel(answer), configuration=configuration)
 
 
-async def listen(code: str, backend: Literal["trio", "asyncio"], steps: int) -> Mapping[str, float]:
+async def listen(code: str, steps: int) -> Mapping[str, float]:
     """Carry out steps with endless code beside a task that notes the longest time between its turns."""
     longest = 0.0
 
@@ -93,7 +93,7 @@ async def execute(code: str, steps: int) -> None:
 
 
 def _listen(code: str, backend: Literal["trio", "asyncio"], steps: int) -> Mapping[str, float]:
-    return anyio.run(partial(listen, code, backend, steps), backend=backend)
+    return anyio.run(partial(listen, code, steps), backend=backend)
 
 
 BENCHMARKS = (

@@ -175,7 +175,7 @@ async def test_expressions_are_ended_as_well() -> None:
     executor = answering(
         model_response(tool_call("nh_eval", expression=endless)),
         model_response(tool_call("nh_assign", target_path="x", expression=f"len({endless})")),
-        model_response(tool_call("nh_assign", target_path="x", expression="sum(n for n in range(3))")),
+        model_response(tool_call("nh_assign", target_path="x", expression="1 + 2")),
         model_response(tool_call("nh_outcome", kind="pass")),
     )
     async with nh.run(executor):
@@ -233,7 +233,7 @@ async def test_stopping_a_step_ends_its_code() -> None:
 
 async def test_code_gives_what_it_gives_without_checks() -> None:
     given: list[object] = []
-    executor = executing(*(f"{code}\nother.append(result)" for code in SAME))
+    executor = executing(*(f"{code}\nother.append(result)" for code in SAME), seconds=None)
     async with nh.run(executor):
         await compute(given)
     assert len(given) == len(SAME), results_of(executor)

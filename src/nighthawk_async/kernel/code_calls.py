@@ -38,7 +38,7 @@ def bounded(function: Any) -> Any:
         rule = _METHODS.get(function.__name__) or _RULES.get(function)
     else:
         return function
-    return function if rule is None else functools.partial(rule, function)
+    return function if rule is None else lambda *args, **kwargs: rule(function, *args, **kwargs)
 
 
 def _spread(function: _Rule, /, *args: object, **kwargs: object) -> object:

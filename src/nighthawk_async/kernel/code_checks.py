@@ -192,8 +192,11 @@ class _Checking(ast.NodeTransformer):
         return self.visit(node)
 
     def _statements(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
-        visited: Any = map(self.visit, body)
-        return [each for one in visited for each in (one if isinstance(one, list) else [one])]
+        statements: list[ast.stmt] = []
+        for one in body:
+            visited: Any = self.visit(one)
+            statements += visited if type(visited) is list else [visited]
+        return statements
 
     def _check(self, place: ast.AST) -> ast.stmt:
         """A check as a statement, with most of it in place, because calls take longer."""

@@ -103,9 +103,10 @@ def _sleep(_: _Rule, /, seconds: float) -> None:
     pausing.sleep(seconds)
 
 
-_POWERS: tuple[Any, ...] = (pow, operator.pow)
-_PRODUCTS: tuple[Any, ...] = (operator.mul, operator.imul)
-_SHIFTS: tuple[Any, ...] = (operator.lshift, operator.ilshift)
+_OPERATORS: Any = operator
+_POWERS: tuple[Any, ...] = (pow, _OPERATORS.pow)
+_PRODUCTS: tuple[Any, ...] = (_OPERATORS.mul, _OPERATORS.imul)
+_SHIFTS: tuple[Any, ...] = (_OPERATORS.lshift, _OPERATORS.ilshift)
 
 _RULES: Mapping[Any, _Rule] = {
     **dict.fromkeys((list, tuple, set, frozenset, deque, sum, sorted, min, max, any, all), _spread),

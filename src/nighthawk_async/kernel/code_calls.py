@@ -31,7 +31,7 @@ def bounded(function: Any) -> Any:
     Args:
         function: The function of a call.
     """
-    kind: Any = type(function)
+    kind = _type_of(function)
     if kind is type:
         rule = _RULES.get(function)
     elif kind is BuiltinFunctionType or kind is MethodDescriptorType:
@@ -45,6 +45,10 @@ def bounded(function: Any) -> Any:
         return rule(function, *args, **kwargs)
 
     return call
+
+
+def _type_of(value: object) -> type[object]:
+    return type(value)
 
 
 def _spread(function: _Rule, /, *args: object, **kwargs: object) -> object:

@@ -32,6 +32,13 @@ _ALL = (
     Metric(name="wall", unit="seconds", better="lower", what="Time by the clock for one operation."),
     Metric(name="cpu", unit="seconds", better="lower", what="Processor time for one operation."),
     Metric(
+        name="longest_silence",
+        unit="seconds",
+        better="lower",
+        what="Longest time for which a task of the event loop had no turn.",
+        noise=0.02,
+    ),
+    Metric(
         name="burst_wall",
         unit="seconds",
         better="lower",

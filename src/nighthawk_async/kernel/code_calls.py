@@ -31,14 +31,24 @@ def bounded(function: Any) -> Any:
     Args:
         function: The function of a call.
     """
-    kind = type(function)
+    kind = _type_of(function)
     if kind is type:
         rule = _RULES.get(function)
     elif kind is BuiltinFunctionType or kind is MethodDescriptorType:
         rule = _METHODS.get(function.__name__) or _RULES.get(function)
     else:
         return function
-    return function if rule is None else functools.partial(rule, function)
+    if rule is None:
+        return function
+
+    def call(*args: object, **kwargs: object) -> object:
+        return rule(function, *args, **kwargs)
+
+    return call
+
+
+def _type_of(value: object) -> type[object]:
+    return type(value)
 
 
 def _spread(function: _Rule, /, *args: object, **kwargs: object) -> object:
@@ -97,6 +107,11 @@ def _sleep(_: _Rule, /, seconds: float) -> None:
     pausing.sleep(seconds)
 
 
+_OPERATORS: Any = operator
+_POWERS: tuple[Any, ...] = (pow, _OPERATORS.pow)
+_PRODUCTS: tuple[Any, ...] = (_OPERATORS.mul, _OPERATORS.imul)
+_SHIFTS: tuple[Any, ...] = (_OPERATORS.lshift, _OPERATORS.ilshift)
+
 _RULES: Mapping[Any, _Rule] = {
     **dict.fromkeys((list, tuple, set, frozenset, deque, sum, sorted, min, max, any, all), _spread),
     **dict.fromkeys((enumerate, zip, map, filter, functools.reduce, math.fsum, math.prod), _spread),
@@ -106,9 +121,9 @@ _RULES: Mapping[Any, _Rule] = {
     itertools.combinations_with_replacement: _ticking,
     iter: _iterator,
     **dict.fromkeys((bytes, bytearray), _sized),
-    **dict.fromkeys((pow, operator.pow), _power),
-    **dict.fromkeys((operator.mul, operator.imul), _product),
-    **dict.fromkeys((operator.lshift, operator.ilshift), _shift),
+    **dict.fromkeys(_POWERS, _power),
+    **dict.fromkeys(_PRODUCTS, _product),
+    **dict.fromkeys(_SHIFTS, _shift),
     math.factorial: _factorial,
     **dict.fromkeys((math.comb, math.perm), _choices),
     time.sleep: _sleep,

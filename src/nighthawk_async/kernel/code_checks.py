@@ -8,9 +8,7 @@ not see them.
 import ast
 import secrets
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeVar, cast
-
-Node = TypeVar("Node", bound=ast.AST)
+from typing import Any, NamedTuple
 
 PLACEHOLDER = f"checks of the step {secrets.token_hex(16)}"
 """The constant that stands for the checks in compiled code: a text that no source text can guess."""
@@ -51,7 +49,7 @@ def with_checks(tree: ast.AST) -> Checked:
         tree: The code; it is changed.
     """
     checking = _Checking()
-    checked = cast("ast.AST", checking.visit(tree))
+    checked: Any = checking.visit(tree)
     return Checked(checked, checking.has_checks, checking.makes_functions)
 
 
@@ -190,12 +188,15 @@ class _Checking(ast.NodeTransformer):
         self._is_async = before
         return node
 
-    def _visited(self, node: Node) -> Node:
-        return cast("Node", self.visit(node))
+    def _visited(self, node: Any) -> Any:
+        return self.visit(node)
 
     def _statements(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
-        visited = (cast("ast.stmt | list[ast.stmt]", self.visit(each)) for each in body)
-        return [each for one in visited for each in (one if isinstance(one, list) else [one])]
+        statements: list[ast.stmt] = []
+        for one in body:
+            visited: Any = self.visit(one)
+            statements += visited if type(visited) is list else [visited]
+        return statements
 
     def _check(self, place: ast.AST) -> ast.stmt:
         """A check as a statement, with most of it in place, because calls take longer."""

@@ -20,6 +20,7 @@ IN_WORDS = {
     Position.PEOPLE: "people (`human=…`)",
     Position.SKILLS: "skills (`skills=…`)",
     Position.VISIBLE_NAMES: "visible names",
+    Position.CODE: "the level of code (`code=…`)",
     Position.SHARED_OBJECTS: "shared objects (`concurrent_mutation=…`)",
     Position.PASTS: "a past (`past=…`)",
     Position.READERS: (

@@ -240,7 +240,7 @@ async def test_8_1_a_step_called_by_another_starts_from_its_step_locals() -> Non
         return return_response("(shared, own, found)")
 
     executor = CallbackExecutor(answer)
-    async with nh.run(executor):
+    async with nh.run(executor, code="python"):
         assert await parent("s") == ("s", 5, "in parent")
     assert dict(executor.calls[1].step_locals) == {"shared": "s", "own": 5, "found": "in parent"}
 
@@ -254,7 +254,7 @@ async def test_8_1_a_child_step_does_not_change_its_parents_step_locals() -> Non
         await actor.settle(actor.post_execute("own = 'changed'\nfresh = 1"))
         return pass_response()
 
-    async with nh.run(CallbackExecutor(answer)):
+    async with nh.run(CallbackExecutor(answer), code="python"):
         assert await parent("s") == ("parent's", False)
 
 
@@ -272,7 +272,8 @@ async def test_8_1_an_inherited_name_does_not_hide_what_the_block_means() -> Non
             return return_response("reading(True)")
         return return_response("(LEVEL, sorted([2, 1]), other)")
 
-    async with nh.run(CallbackExecutor(answer)), nh.scope(implicit_references={"reading": reading}):
+    references = {"reading": reading}
+    async with nh.run(CallbackExecutor(answer), code="python"), nh.scope(implicit_references=references):
         result: Any = await parent("s")
     assert result == ("module", [1, 2], 1)
 

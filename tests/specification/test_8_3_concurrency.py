@@ -137,7 +137,7 @@ class Messages:
 
 async def said_by(talk: Any) -> Any:
     executor = Messages(talk)
-    async with nh.run(executor):
+    async with nh.run(executor, code="python"):
         await work([])
     return executor.said
 

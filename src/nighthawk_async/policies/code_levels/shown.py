@@ -9,14 +9,14 @@ import sys
 import types
 from collections.abc import Iterator
 from itertools import chain
-from typing import Literal, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 from ...kernel.assignment import AssignmentTarget
 from ...kernel.commands import StepState
 from ...kernel.context import FAILURE, StepBuiltins, StepContext
 from .checking import HIDDEN_BUILTINS, NEVER, SHOWN_BUILTINS, Findings, findings, raise_problem
 from .members import AUTHOR, Members, is_private, refusal
-from .modules import import_for
+from .modules import import_for, is_shown, shown_module
 from .rewriting import CHECKED
 
 _LISTED_NAMES = 20
@@ -114,6 +114,18 @@ class _ShownNames:
             return True
         return name in context.step_globals and self._is_shown_type(context.step_globals[name])
 
+    def standard(self, name: str) -> object | None:
+        """What a global of the program means if it is, or is part of, a module that code can import."""
+        value: Any = self._context.step_globals.get(name)
+        if isinstance(value, types.ModuleType):
+            title = value.__name__
+            return shown_module(title) if is_shown(title) and sys.modules.get(title) is value else None
+        if not isinstance(value, type | types.FunctionType | types.BuiltinFunctionType):
+            return None
+        module, own_name = value.__module__, value.__name__
+        is_standard = type(module) is str and module != "builtins" and is_shown(module)
+        return value if is_standard and vars(shown_module(module)).get(own_name) is value else None
+
     def is_named_builtin(self, name: str) -> bool:
         """Whether the block names a builtin that is not shown otherwise."""
         return name not in NEVER and any(name == each for each in self._context.references)
@@ -124,7 +136,7 @@ class _ShownNames:
         Raises:
             ToolBoundaryError: It is hidden.
         """
-        if name in SHOWN_BUILTINS or self.has(name):
+        if name in SHOWN_BUILTINS or self.has(name) or self.standard(name) is not None:
             return
         context = self._context
         is_hidden = name in context.step_globals or name in context.inherited_names
@@ -200,6 +212,8 @@ class _ShownBuiltins(StepBuiltins):
             return vars(builtins)[name]
         if names.has(name) or (name in HIDDEN_BUILTINS and names.is_named_builtin(name)):
             return self._inner[name]
+        if (standard := names.standard(name)) is not None:
+            return standard
         if name in context.step_globals or name in HIDDEN_BUILTINS:
             raise NameError(f"the name {name!r} is not shown in this block{AUTHOR}", name=name)
         return super(StepBuiltins, self).__getitem__(name)

@@ -122,9 +122,11 @@ class MontyValues:
                 return Inside(kind=kind.__name__, text="nested too deeply")
             items = [self.taken(each, is_certain=is_certain, depth=depth + 1) for each in value]
             if kind is not dict:
-                return items if kind is list else kind(items)
+                collection: Any = items if kind is list else kind(items)
+                return collection
             values = [self.taken(each, is_certain=is_certain, depth=depth + 1) for each in value.values()]
-            return dict(zip(items, values, strict=True))
+            made: Any = dict(zip(items, values, strict=True))
+            return made
         if isinstance(value, _StandIn) and not is_certain:
             raise Doubtful("a record")
         return self.object_of(value)

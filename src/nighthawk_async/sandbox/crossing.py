@@ -168,9 +168,7 @@ class _Sending:
         if base is not None:
             items = list(_items_of(value, base))
             made: Any = (
-                map(self._key, items)
-                if base in _HASHED
-                else (self.sent(each, depth) for each in items)
+                map(self._key, items) if base in _HASHED else (self.sent(each, depth) for each in items)
             )
             return base(made)
         if derives(kind, PurePath):

@@ -1,4 +1,4 @@
-"""The package pydantic-monty keeps a pipe for as long as the process lives, so it is used before tests are."""
+"""The package pydantic-monty keeps a pipe while the process lives, so it is used before tests are."""
 
 import importlib.util
 

@@ -32,9 +32,12 @@ from nighthawk_async.models.weights import _write_marker, weights_path
 from nighthawk_async.testing import ModelReply, ModelServer, RecordedRequest, ReplyHandler
 from nighthawk_async.types.messages import ToolCall
 from tests.free_ports import free_port
+from tests.sandbox_pool import monty_was_used
 from tests.tracing import trace_with
 
 from .commands import PORT_VARIABLE
+
+__all__ = ["monty_was_used"]
 
 FAKE_CLAUDE = Path(__file__).parents[1] / "faults" / "coding_agents" / "fake_claude.py"
 

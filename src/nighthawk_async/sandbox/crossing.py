@@ -168,9 +168,7 @@ class _Sending:
         if base is not None:
             items = list(_items_of(value, base))
             made: Any = (
-                map(self._key, items)
-                if base in (set, frozenset)
-                else (self.sent(each, depth) for each in items)
+                map(self._key, items) if base in _HASHED else (self.sent(each, depth) for each in items)
             )
             return base(made)
         if derives(kind, PurePath):
@@ -363,6 +361,7 @@ def is_module_inside(module: types.ModuleType) -> bool:
     return module.__name__.partition(".")[0] in sys.stdlib_module_names
 
 
+_HASHED: frozenset[Any] = frozenset({set, frozenset})
 _CONTAINERS: tuple[Any, ...] = (dict, list, tuple, set, frozenset)
 
 
@@ -392,17 +391,17 @@ def items_of(value: Any) -> list[object]:
 
 def _like(made: Any, old: Any) -> object:
     """A container or text of the kind that it replaces, for kinds that cross as plainer ones."""
-    kind = kind_of(old)
-    if old is None or kind is type(made):
+    kind, made_kind = kind_of(old), kind_of(made)
+    if old is None or kind is made_kind:
         return made
-    if derives(kind, deque) and type(made) is list:
+    if derives(kind, deque) and made_kind is list:
         return kind(made, old.maxlen)
-    if type(made) is bytes and kind is bytearray:
+    if made_kind is bytes and kind is bytearray:
         return bytearray(made)
-    if type(made) is PurePosixPath and derives(kind, PurePath):
+    if made_kind is PurePosixPath and derives(kind, PurePath):
         return kind(made)
     factory: object = getattr(old, "default_factory", UNKNOWN)
-    if type(made) is dict and kind.__module__ == "collections" and derives(kind, dict):
+    if made_kind is dict and kind.__module__ == "collections" and derives(kind, dict):
         return kind(made) if factory is UNKNOWN else kind(factory, made)
     return made
 

@@ -21,6 +21,7 @@ _MOST_TEXT = 1_000
 _MOST_DEPTH = 100
 _LISTS: frozenset[Any] = frozenset({list, tuple})
 _COLLECTIONS: frozenset[Any] = frozenset({list, tuple, set, frozenset})
+_CONTAINERS: frozenset[Any] = _COLLECTIONS | {dict}
 _FIRST_CHARACTERS = frozenset("<nrsd[{")
 
 
@@ -117,14 +118,15 @@ class MontyValues:
             if not is_certain and is_suspicious(value):
                 raise Doubtful(value)
             return value
-        if kind in _COLLECTIONS or kind is dict:
+        if kind in _CONTAINERS:
             if depth > _MOST_DEPTH:
                 return Inside(kind=kind.__name__, text="nested too deeply")
             items = [self.taken(each, is_certain=is_certain, depth=depth + 1) for each in value]
-            if kind is not dict:
-                return items if kind is list else kind(items)
+            if kind in _COLLECTIONS:
+                return kind(items)
             values = [self.taken(each, is_certain=is_certain, depth=depth + 1) for each in value.values()]
-            return dict(zip(items, values, strict=True))
+            made: Any = dict(zip(items, values, strict=True))
+            return made
         if isinstance(value, _StandIn) and not is_certain:
             raise Doubtful("a record")
         return self.object_of(value)

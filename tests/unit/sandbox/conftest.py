@@ -1,10 +1,5 @@
-"""The package pydantic-monty keeps a pipe of its own for as long as the process lives; it is made here."""
+"""What the tests of this folder get."""
 
-import pytest
+from tests.sandbox_pool import monty_was_used
 
-
-@pytest.fixture(scope="session", autouse=True)
-def used_once() -> None:
-    pydantic_monty = pytest.importorskip("pydantic_monty")
-    with pydantic_monty.Monty() as pool, pool.checkout() as session:
-        assert session.feed_run("1 + 1") == 2
+__all__ = ["monty_was_used"]

@@ -136,7 +136,7 @@ async def test_lives_of_a_run_make_each_call_once(kind: Any, tmp_path: Path) -> 
     )
     model = answering(code)
     results: list[object] = []
-    with nh.journal.open(str(tmp_path / "runs.db")) as store:
+    with nh.journal.open(f"sqlite:///{tmp_path}/runs.db") as store:
         for life in (1, 2):
             try:
                 async with nh.run(model, code=nh.Sandbox(kind=kind), journal=store, run_id="run-1"):

@@ -19,6 +19,7 @@ __all__ = [
     "BudgetLimits",
     "CommitProceed",
     "ConcurrentMutationWarning",
+    "Egress",
     "Events",
     "FunctionCall",
     "FunctionProceed",

@@ -29,6 +29,7 @@ IN_WORDS = {
     ),
     Position.COMPACTION: "compaction ([long steps](executors-and-models.md#long-steps))",
     Position.MODEL: "recorders ([`cassette`](testing.md#recorded-exchanges))",
+    Position.EGRESS: "egress (`egress=…`)",
 }
 
 

@@ -14,9 +14,9 @@ __getattr__, __dir__, __all__ = attach_exports(
     names={
         "agents": ("Finding", "Remark", "apply_patch", "research", "review"),
         "errors": (
+            "DeniedAddressError",
             "EditError",
             "FetchError",
-            "DeniedAddressError",
             "ForbiddenAddressError",
             "LibraryError",
             "OutsideWorkspaceError",

@@ -8,6 +8,7 @@ from ..kernel.policy import Policy
 from ..kernel.step import Step
 from .budgets.budget import Budget
 from .budgets.terms import BudgetAmounts, BudgetLimits
+from .egress.egress import Egress
 from .permissions.call import PermissionCall
 from .permissions.permissions import Permissions
 from .permissions.rules import PermissionRule
@@ -19,6 +20,7 @@ __all__ = [
     "BudgetLimits",
     "CommitProceed",
     "ConcurrentMutationWarning",
+    "Egress",
     "Events",
     "FunctionCall",
     "FunctionProceed",

@@ -15,6 +15,7 @@ FLOORS: Mapping[str, int] = {
     "configuration": 0,
     "lazy_exports": 0,
     "observation": 0,
+    "sealed_attributes": 0,
     "secret_names": 0,
     "sensitive_paths": 0,
     "system_calls": 0,

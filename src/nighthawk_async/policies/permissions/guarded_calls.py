@@ -487,9 +487,8 @@ def _with_copied_variables(
     function: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, object]
 ) -> tuple[Callable[..., object], tuple[object, ...], Mapping[str, object]]:
     """Return a call of `vars`, or one of `getattr` for `__dict__`, as one that gives a copy where it must."""
-    is_reading = function is vars and len(args) == 1
-    is_reading = is_reading or (function is getattr and len(args) > 1 and args[1] == VARIABLES)
-    if is_reading and is_fixed(args[0], ""):
+    is_reading = args[1:] == () if function is vars else function is getattr and args[1:2] == (VARIABLES,)
+    if args and is_reading and is_fixed(args[0], ""):
         return variables_of, args[:1], {}
     return function, args, kwargs
 

@@ -96,7 +96,7 @@ def is_fixed(owner: object, name: str) -> bool:
 
 def variables_of(owner: object) -> Any:
     """Return `vars(owner)`; where they must not be changed, a copy without those that are private."""
-    variables = vars(owner)
+    variables: Any = vars(owner)
     if not is_fixed(owner, ""):
         return variables
     is_hiding = is_of_library(owner)

@@ -64,11 +64,11 @@ BOUNDS: Mapping[str, int] = {
     # what is shown of values and objects (`agent.readings`, `kernel.cells`, `prompt.identities`) came last:
     # 110 lines of it see to it that nothing that a model writes gets to the output of the program.
     "modules in eager reach": 146,
-    "lines of code in eager reach": 27_993,
+    "lines of code in eager reach": 28_000,
     # Wanted: 140 and 22,000. Lazy imports and names in annotations count here: 42 modules of policies and 13
     # of coding agents are reached in no other way.
     "modules in reach": 280,
-    "lines of code in reach": 49_324,
+    "lines of code in reach": 49_331,
     # Wanted: 38 and 170. The 58 files have 15,000 lines of code: 38 files would have 390 on average, whatever
     # room they are of. Four of five changes are between two files that are longer than 450 lines together.
     # Some 40 were added by what made requests half as long: which tools a block needs, what a schema says

@@ -467,8 +467,11 @@ def _system_prompt(
             outcome=prompt.concise_instructions(form, has_tools=has_tools),
             types=types,
         )
+    is_as_specified = prompt.configuration.profile == "specification"
     return prompt.system(
-        tools=prompt.tool_instructions(has_tools=has_tools),
+        tools=prompt.tool_instructions(has_tools=has_tools)
+        if is_as_specified
+        else prompt.cell_instructions(offered),
         outcome=prompt.answer_instructions(transport, form, has_tools=has_tools, offered=offered),
         types=types,
     )

@@ -27,7 +27,7 @@ from typing import Any, Protocol, TypeGuard
 
 from .. import parallel
 from ..errors import ToolBoundaryError
-from ..prompt.plain_text import type_module
+from ..prompt.plain_text import class_of, type_module
 from ..types.unset import UNSET
 from .features import Feature
 
@@ -170,8 +170,10 @@ def printing_to_cell(function: Callable[..., object]) -> Callable[..., object]:
     """
     if function is print:  # `builtins.print`
         return _PRINT
-    defined: object = function.__func__ if type(function) is MethodType else function
-    module: object = defined.__module__ if type(defined) is FunctionType else type_module(type(defined))
+    defined: Any = function
+    if type(defined) is MethodType:
+        defined = defined.__func__
+    module: object = defined.__module__ if type(defined) is FunctionType else type_module(class_of(defined))
     if type(module) is not str or module.partition(".")[0] not in _PRINTING:
         return function
 

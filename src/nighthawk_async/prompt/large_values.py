@@ -119,7 +119,7 @@ def numbers_of(value: Any) -> Numbers | None:
     try:
         items: list[Any] = list(base.__iter__(value) if base else mapping.values(value))
         kinds = {id(class_of(each)) for each in items}
-        if not kinds <= _NUMBER_TYPES or kinds == _NOTHING:
+        if not kinds <= _NUMBER_TYPES or kinds <= _NOTHING:
             return None
         return _facts(items if kinds <= _PLAIN_TYPES else list(map(_as_plain, items)))
     except (OverflowError, RuntimeError):  # greater than any float; changed by another thread

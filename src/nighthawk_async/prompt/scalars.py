@@ -28,6 +28,7 @@ from .plain_text import (
     BIG_INTEGER_MARK,
     Text,
     class_dictionary,
+    class_of,
     class_value,
     clean_text,
     has_base,
@@ -101,9 +102,10 @@ def find_scalar_text(cls: type) -> ScalarText | None:
 
 def is_abridged(value: Any) -> bool:
     """Whether a value is one of many bytes or digits, of which only some are ever shown."""
-    if (base := next((each for each in _OCTETS if has_base(type(value), each)), None)) is not None:
+    kind = class_of(value)
+    if (base := next((each for each in _OCTETS if has_base(kind, each)), None)) is not None:
         return base.__len__(value) > _BYTES_SHOWN
-    return has_base(type(value), int) and int.bit_length(value) > _INTEGER_BITS_SHOWN
+    return has_base(kind, int) and int.bit_length(value) > _INTEGER_BITS_SHOWN
 
 
 _OCTETS: tuple[Any, ...] = (bytes, bytearray)

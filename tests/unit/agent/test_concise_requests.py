@@ -288,3 +288,29 @@ async def test_deep_and_shared_tuples() -> None:
     for value in (deep, shared):
         (request,) = await requests_of(lambda value=value: change(value), PASS)
         assert "nh_outcome" in [each.name for each in request.tools]
+
+
+async def test_native_answers_have_the_sentence_on_cells_too() -> None:
+    def price(item: str) -> float:
+        raise NotImplementedError
+
+    @nh.natural_function
+    async def total(items: list[str]) -> float:
+        """natural
+        Add the <price> of <items>.
+        """
+
+    answer = model_response(text='{"result": {"kind": "return", "return_value": 1.5}}')
+    profiles: tuple[Any, ...] = (
+        ("concise", "nh_exec is a Python notebook cell"),
+        ("specification", "previews of"),
+    )
+    for profile, expected in profiles:
+        model = ScriptedModel([answer])
+        configuration = nh.StepExecutorConfiguration(outcome_transport="native", profile=profile)
+        async with nh.run(nh.AgentStepExecutor.from_model(model=model, configuration=configuration)):
+            assert await total(["a"]) == 1.5
+        others = {"nh_exec is a Python notebook cell", "previews of"} - {expected}
+        prompt = model.requests[0].system_prompt
+        assert expected in prompt
+        assert not any(each in prompt for each in others)

@@ -61,13 +61,14 @@ BOUNDS: Mapping[str, int] = {
     "partials of methods of policies": 0,
     # Wanted: 110 and 19,000. Kernel, prompts, agent, models and values alone are 19,500 lines. The syntax of
     # blocks, tasks, mailboxes, protocols and the tables of models are 4,900 more. Reading answers, cells, and
-    # what is shown of values and objects (`agent.readings`, `kernel.cells`, `prompt.identities`) came last.
-    "modules in eager reach": 146,
-    "lines of code in eager reach": 27_839,
+    # what is shown of values and objects (`agent.readings`, `kernel.cells`, `prompt.identities`) came last,
+    # and then the rules of endpoints, a table and its types (`catalog.endpoint_rules`).
+    "modules in eager reach": 148,
+    "lines of code in eager reach": 28_220,
     # Wanted: 140 and 22,000. Lazy imports and names in annotations count here: 42 modules of policies and 13
     # of coding agents are reached in no other way.
-    "modules in reach": 280,
-    "lines of code in reach": 49_142,
+    "modules in reach": 283,
+    "lines of code in reach": 49_747,
     # Wanted: 38 and 170. The 58 files have 15,000 lines of code: 38 files would have 390 on average, whatever
     # room they are of. Four of five changes are between two files that are longer than 450 lines together.
     # Some 40 were added by what made requests half as long: which tools a block needs, what a schema says

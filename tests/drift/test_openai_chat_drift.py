@@ -20,7 +20,7 @@ from openai.types.chat.completion_create_params import (
 
 from nighthawk_async.types.model import NamedToolChoice
 from nighthawk_async.types.native_tools import WebSearch
-from nighthawk_async.wire.openai_chat import response
+from nighthawk_async.wire.openai_chat import content, response
 from nighthawk_async.wire.openai_chat.codec import OpenAIChatCodec
 from nighthawk_async.wire.openai_chat.response import ChatResponseDecoder
 from nighthawk_async.wire.sse import ServerSentEvent
@@ -122,12 +122,12 @@ def test_every_setting_exists_with_its_values() -> None:
             (),
         ),
         (
-            response.WireUsage,
+            content.WireUsage,
             (completion_usage.CompletionUsage,),
             ("num_cached_tokens", "cached_tokens", "prompt_cache_hit_tokens"),
         ),
-        (response.PromptTokens, (completion_usage.PromptTokensDetails,), ()),
-        (response.CompletionTokens, (completion_usage.CompletionTokensDetails,), ()),
+        (content.PromptTokens, (completion_usage.PromptTokensDetails,), ()),
+        (content.CompletionTokens, (completion_usage.CompletionTokensDetails,), ()),
     ],
     ids=lambda value: value.__name__ if isinstance(value, type) else "",
 )

@@ -1,7 +1,7 @@
 """Rules of endpoints for requests, one row each. Data only; `types.endpoint_rules` describes the fields.
 
 An endpoint that refuses what others take gets a row here, and the codecs in `wire` and the checks in
-`models.request_rules` read it; nothing else distinguishes endpoints. A model that the table of models lacks
+`models.fitting` read it; nothing else distinguishes endpoints. A model that the table of models lacks
 gets the rules of its endpoint all the same. `testing.model_server_rules` has the same rules from the side of
 the server, written from the same sources; a test removes each rule from this table and expects that server
 to refuse.

@@ -17,9 +17,9 @@ from msgspec import structs
 import nighthawk_async as nh
 
 from ..errors import ConfigurationError, ModelStatusError
+from ..models.fitting import RequestRules
 from ..models.http_model import HttpModel
 from ..models.providers import create_model
-from ..models.request_rules import RequestRules
 from ..ports import Model
 from ..types.endpoint_rules import NO_RULES, EndpointRules, SettingRule
 from ..types.messages import (
@@ -126,7 +126,9 @@ def _setting_probe(rule: SettingRule) -> ModelRequest | None:
     elif rule.below is not None:
         value = rule.below - 1 if rule.below >= 2 else rule.below / 2
         value = int(value) if rule.setting == "max_tokens" else value
-    beside = next((_BESIDE[each] for each in rule.beside if each in _BESIDE), {})
+    beside: Mapping[str, Any] = {}
+    for name in rule.beside:
+        beside = beside or _BESIDE.get(name, {})
     if value is None or (rule.beside and not beside):
         return None
     return replace(DIRECT_QUESTION, settings={rule.setting: value, **beside})

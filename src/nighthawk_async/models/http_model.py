@@ -12,11 +12,10 @@ from ..types.model import ModelCapabilities, ModelPrice, ModelRequest
 from ..wire.codec import Codec, DemandsMaxTokens, EncodedRequest
 from .endpoint import Endpoint
 from .exchange import Exchange, PoolSource, PriceSource
-from .fitting import estimate_input_tokens, fit_request
+from .fitting import RequestRules, estimate_input_tokens, fit_request
 from .http_pool import open_http_pool
 from .pacing import Demand, PacerSource, pacer_of_request
 from .prepared_settings import HttpRequestPlan, PreparedSettings, SettingsMemory
-from .request_rules import RequestRules
 
 if TYPE_CHECKING:
     from .uploads import UploadTerms

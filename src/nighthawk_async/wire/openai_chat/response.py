@@ -44,7 +44,6 @@ from ...types.model import (
     ToolCallStarted,
     UsageReported,
 )
-from ...types.usage import MAX_COUNT, Usage
 from ..codec import MANY_WAITING_CALLS
 from ..json_text import (
     NOT_JSON,
@@ -59,7 +58,7 @@ from ..provider_errors import response_failure
 from ..redaction import excerpt
 from ..sse import ServerSentEvent
 from ..unknown_kinds import report_unknown
-from .content import PROTOCOL, ReplayRecord
+from .content import PROTOCOL, ReplayRecord, WireUsage
 
 
 class FunctionFragment(msgspec.Struct):
@@ -135,79 +134,6 @@ class Choice(msgspec.Struct):
     message: Delta | None = None
     finish_reason: str | None = None
     error: msgspec.Raw = msgspec.Raw()
-
-
-class PromptTokens(msgspec.Struct):
-    """Parts of the input tokens."""
-
-    cached_tokens: int | None = None
-    cache_write_tokens: int | None = None
-
-
-class CompletionTokens(msgspec.Struct):
-    """Parts of the output tokens."""
-
-    reasoning_tokens: int | None = None
-
-
-class WireUsage(msgspec.Struct):
-    """Consumption, as the endpoint counts it.
-
-    Servers have the tokens read from a cache in the details, or under a name of their own: Mistral in
-    `num_cached_tokens`, Moonshot in `cached_tokens`, DeepSeek in `prompt_cache_hit_tokens`.
-    """
-
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    total_tokens: int | None = None
-    num_cached_tokens: int | None = None
-    cached_tokens: int | None = None
-    prompt_cache_hit_tokens: int | None = None
-    prompt_tokens_details: PromptTokens | None = None
-    completion_tokens_details: CompletionTokens | None = None
-
-    @property
-    def counts(self) -> tuple[int | None, int | None]:
-        """The tokens sent and received."""
-        return self.prompt_tokens, self.completion_tokens
-
-    def to_usage(self) -> Usage:
-        """The same as usage of one request."""
-        prompt = self.prompt_tokens_details or PromptTokens()
-        completion = self.completion_tokens_details or CompletionTokens()
-        sent, received = self.prompt_tokens or 0, self.completion_tokens or 0
-        # Some servers count reasoning in the total alone (Gemini, xAI). Others report more reasoning than
-        # output, which is then a count of their own, and not a part to be added.
-        total = self.total_tokens or 0
-        if sent >= 0 and received >= 0 and total > sent + received:
-            received = total - sent
-        read, written = self._read_from_cache(prompt), prompt.cache_write_tokens or 0
-        if min(read, written) > 0 and max(read, written) <= sent < read + written:
-            # OpenRouter reports a cache that is made and read in one request as both; it is billed as made.
-            read = 0
-        return Usage(
-            requests=1,
-            input_tokens=sent,
-            output_tokens=received,
-            cache_read_tokens=read,
-            cache_write_tokens=written,
-            reasoning_tokens=_reasoning_of(completion, received),
-        )
-
-    def _read_from_cache(self, prompt: PromptTokens) -> int:
-        counts = (
-            prompt.cached_tokens,
-            self.num_cached_tokens,
-            self.cached_tokens,
-            self.prompt_cache_hit_tokens,
-        )
-        return next((count for count in counts if count), 0)
-
-
-def _reasoning_of(completion: CompletionTokens, received: int) -> int:
-    """The tokens of reasoning, which are a part of the output whatever a server counts beside it."""
-    reasoning = completion.reasoning_tokens or 0
-    return received if 0 <= received < reasoning <= MAX_COUNT else reasoning
 
 
 class Chunk(msgspec.Struct):

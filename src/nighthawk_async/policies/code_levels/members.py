@@ -130,10 +130,10 @@ class Members:
     def owner(value: object) -> object:
         """Return an object whose attribute is about to be set or deleted."""
         kind: type[object] = type(value)
-        if issubclass(kind, type | types.ModuleType) or issubclass(kind, _FUNCTIONS):
+        if issubclass(kind, (type, types.ModuleType, *_FUNCTIONS)):
             name = getattr(value, "__name__", None) or "it"
             raise refusal(f"attributes of modules, classes and functions cannot be set: {name}", _ASSIGN)
-        if is_of_library(kind):
+        if is_of_library(type(value)):
             raise refusal(f"attributes of a {kind.__name__} cannot be set: nighthawk_async made it", _ASSIGN)
         return value
 
@@ -147,13 +147,13 @@ class Members:
         return kind
 
     @staticmethod
-    def base(kind: Any) -> object:
+    def base(kind: object) -> object:
         """Return a base of a class."""
         if isinstance(kind, type) and (issubclass(kind, type) or is_of_library(kind)):
             raise refusal(
                 f"a class cannot be derived from {kind.__name__}", "Write a class without this base."
             )
-        return kind
+        return cast("object", kind)
 
 
 def _check_module(module: object) -> None:

@@ -1,7 +1,6 @@
 """The functions that a block names, as tools: for steps in which no code is evaluated."""
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import cast
 
 from ..errors import ConfigurationError, ToolRegistrationError
 from ..kernel.context import StepContext
@@ -57,7 +56,7 @@ def _functions_of(context: StepContext) -> Iterator[tuple[str, Callable[..., obj
         value = _value_of(path, context)
         if callable(value) and not isinstance(value, type) and not any(value == each for each in seen):
             seen.append(value)
-            yield path, cast("Callable[..., object]", value)
+            yield path, value
 
 
 def _value_of(path: str, context: StepContext) -> object:

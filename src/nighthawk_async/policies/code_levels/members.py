@@ -147,13 +147,13 @@ class Members:
         return kind
 
     @staticmethod
-    def base(kind: object) -> object:
+    def base(kind: Any) -> object:
         """Return a base of a class."""
-        if isinstance(kind, type) and (issubclass(kind, type) or is_of_library(kind)):
+        if issubclass(type(kind), type) and (issubclass(kind, type) or is_of_library(kind)):
             raise refusal(
                 f"a class cannot be derived from {kind.__name__}", "Write a class without this base."
             )
-        return cast("object", kind)
+        return kind
 
 
 def _check_module(module: object) -> None:

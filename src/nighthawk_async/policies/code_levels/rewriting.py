@@ -2,10 +2,12 @@
 
 import ast
 import secrets
-from typing import cast
+from typing import TypeVar, cast
 
 from ...kernel.context import Rewriting
 from .members import MARK, SPECIAL, Members
+
+Node = TypeVar("Node", bound=ast.AST)
 
 _PLACEHOLDER = f"members of the step {secrets.token_hex(16)}"
 """The constant that stands for `Members`: a text that no source text can guess."""
@@ -17,12 +19,15 @@ _PASSING = ("attributes_of",)
 class _WithChecks(ast.NodeTransformer):
     """Passes attributes through `Members`. Calls that other rewriting has added stay as they are."""
 
+    def _visited(self, node: Node) -> Node:
+        return cast("Node", self.visit(node))
+
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         if isinstance(node.value, ast.Constant):  # what there is to say of a text was said before
             return node
         if not isinstance(node.ctx, ast.Load):
             return self._set(node)
-        value = cast("ast.expr", self.visit(node.value))
+        value = self._visited(node.value)
         if node.attr in SPECIAL:
             return _call("special", value, ast.copy_location(ast.Constant(node.attr), node), at=node)
         node.value = value
@@ -31,9 +36,9 @@ class _WithChecks(ast.NodeTransformer):
     def _set(self, node: ast.Attribute) -> ast.AST:
         value = node.value
         if isinstance(value, ast.Call) and _is_constant_method(value.func, _PASSING):
-            value.args = [_call("owner", cast("ast.expr", self.visit(value.args[0])), at=node)]
+            value.args = [_call("owner", self._visited(value.args[0]), at=node)]
         else:
-            node.value = _call("owner", cast("ast.expr", self.visit(value)), at=node)
+            node.value = _call("owner", self._visited(value), at=node)
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
@@ -50,9 +55,9 @@ class _WithChecks(ast.NodeTransformer):
         """Visit what is called. A module cannot be called, so that an attribute there needs no check."""
         function = node.func
         if isinstance(function, ast.Attribute) and function.attr not in SPECIAL:
-            function.value = cast("ast.expr", self.visit(function.value))
+            function.value = self._visited(function.value)
         else:
-            node.func = cast("ast.expr", self.visit(function))
+            node.func = self._visited(function)
 
     def _pass_owner(self, node: ast.Call) -> None:
         """Pass the object whose attribute is set by a call."""
@@ -63,9 +68,9 @@ class _WithChecks(ast.NodeTransformer):
         call.args[position] = _call("owner", call.args[position], at=node)
 
     def _visit_arguments(self, node: ast.Call) -> None:
-        node.args = [cast("ast.expr", self.visit(each)) for each in node.args]
+        node.args = [self._visited(each) for each in node.args]
         for keyword in node.keywords:
-            keyword.value = cast("ast.expr", self.visit(keyword.value))
+            keyword.value = self._visited(keyword.value)
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         node.bases = [_call("base", base, at=base) for base in node.bases]
@@ -75,7 +80,7 @@ class _WithChecks(ast.NodeTransformer):
         return node
 
     def visit_match_case(self, node: ast.match_case) -> ast.AST:
-        guard = None if node.guard is None else cast("ast.expr", self.visit(node.guard))
+        guard = None if node.guard is None else self._visited(node.guard)
         names = [
             name
             for each in ast.walk(node.pattern)
@@ -89,7 +94,7 @@ class _WithChecks(ast.NodeTransformer):
             both = check if guard is None else ast.BoolOp(ast.And(), [check, guard])
             guard = ast.copy_location(both, place)
         node.guard = guard
-        node.body = [cast("ast.stmt", self.visit(each)) for each in node.body]
+        node.body = [self._visited(each) for each in node.body]
         return node
 
 

@@ -23,6 +23,7 @@ import msgspec
 from msgspec import Struct
 from pydantic import BaseModel
 
+from ..policies.code_levels.members import makes_powers
 from ..prompt.callables import describe_callable
 from ..prompt.objects import object_fields
 from ..values.validation import validate_value
@@ -273,8 +274,8 @@ def same(one: Any, other: Any) -> bool:
 
 
 def is_record(kind: type) -> bool:
-    """Whether instances of a class are data whose fields can be copied."""
-    return (
+    """Whether instances of a class are data whose fields can be copied; those of this library decide."""
+    return not makes_powers(kind) and (
         _is_dataclass(kind)
         or derives(kind, BaseModel | Struct | enum.Enum)
         or (derives(kind, tuple) and hasattr(kind, "_fields"))

@@ -7,7 +7,7 @@ what has to be awaited is awaited outside the actor, so that calls which the cod
 
 import builtins
 from collections.abc import Awaitable, Callable
-from types import BuiltinFunctionType, ModuleType
+from types import BuiltinFunctionType, MethodType, ModuleType
 from typing import Any
 
 from ..errors import ToolBoundaryError, ToolEvaluationError, ToolValidationError
@@ -18,7 +18,7 @@ from ..kernel.commands import CallGuard
 from ..kernel.environment import find_journal
 from ..parallel.task_current import using_positions
 from ..parallel.task_node import Positions
-from ..policies.code_levels.members import SPECIAL, Members, is_private
+from ..policies.code_levels.members import SPECIAL, Members, is_private, makes_powers
 from .crossing import HostObjects, Reference, is_async_call
 from .errors import CrossingError
 from .sessions import Crossed, HostError
@@ -133,7 +133,7 @@ class HostCalls:
             function = self._member(target, method)
         if not callable(function):
             raise HostError(TypeError(f"'{target.name}' object is not callable"))
-        if _is_of_interpreter(function):
+        if _is_of_interpreter(function) or makes_powers(function) or makes_powers(_owner_of(function)):
             raise HostError(TypeError(f"{target.name} is not available in the sandbox"))
         return function
 
@@ -156,6 +156,11 @@ class HostCalls:
         if isinstance(owner, ModuleType) and getattr(value, "__module__", owner.__name__) != owner.__name__:
             raise HostError(AttributeError(f"'{name}' is not the module's own"))
         return value
+
+
+def _owner_of(function: object) -> object:
+    """The class or object of a bound method; None for other callables."""
+    return function.__self__ if isinstance(function, MethodType) else None
 
 
 def _is_of_interpreter(function: object) -> bool:

@@ -55,7 +55,7 @@ BOUNDS: Mapping[str, int] = {
     "methods of a policy": 8,
     "context variables": 10,  # each with its reason beside it
     "features": 19,  # values that the kernel carries in one of these variables, such as the running cell
-    "imports inside functions": 106,
+    "imports inside functions": 107,
     "partial(": 75,  # what is called again with more arguments, functions of users, what is pickled
     "cast(": 545,
     "partials of methods of policies": 0,

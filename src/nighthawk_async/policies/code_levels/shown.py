@@ -12,6 +12,7 @@ from itertools import chain
 from typing import Any, Literal, cast, get_args
 
 from ...kernel.assignment import AssignmentTarget
+from ...kernel.cells import builtin_of_step
 from ...kernel.commands import StepState
 from ...kernel.context import FAILURE, StepBuiltins, StepContext
 from .checking import HIDDEN_BUILTINS, NEVER, SHOWN_BUILTINS, Findings, findings, raise_problem
@@ -211,14 +212,14 @@ class _ShownBuiltins(StepBuiltins):
         if name in _OF_CLASSES:
             return self._inner[name]
         if name in SHOWN_BUILTINS:  # a global of the program that is not shown has this name
-            return vars(builtins)[name]
+            return builtin_of_step(name, vars(builtins)[name])
         if names.has(name) or (name in HIDDEN_BUILTINS and names.is_named_builtin(name)):
             return self._inner[name]
         if (standard := names.standard(name)) is not None:
             return standard
         if name in context.step_globals or name in HIDDEN_BUILTINS:
             raise NameError(f"the name {name!r} is not shown in this block{AUTHOR}", name=name)
-        return super(StepBuiltins, self).__getitem__(name)
+        return self._inner[name]
 
 
 _OF_CLASSES = ("__build_class__", "__name__")

@@ -64,8 +64,9 @@ class Written:
         return nh.run(executor, code=sandbox, **options)
 
     def answer(self, position: int) -> dict[str, Any]:
-        """An answer: its value and its error."""
-        found: dict[str, Any] = json.loads(self._texts[position])
+        """An answer: its value and its error. A lone text comes as it is, without an envelope."""
+        text = self._texts[position]
+        found: dict[str, Any] = json.loads(text) if text[:1] == "{" else {"value": text, "error": None}
         return found
 
     def said(self, position: int) -> object:

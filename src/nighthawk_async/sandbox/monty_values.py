@@ -182,6 +182,8 @@ class MontyValues:
                 if not isinstance(found, Reference):
                     return found
                 return _with_fields(found, {name: self.described(each) for name, each in fields.items()})
+            case "type" if kind_of(content) is not str:  # a class of the sandbox itself comes as its `repr`
+                return self.object_of(content)
             case _:
                 return Inside(kind=tag, text=content)
 
@@ -237,7 +239,9 @@ def _nh_described(v, fields):
         return ('record', (v, found))
     if n.startswith('dict_') or n.endswith('iterator'):
         return (n, repr(v))
-    if n in ('coroutine', 'range', 'slice', 'module', 'type', 'TextIOWrapper'):
+    if n == 'type':
+        return (n, v)
+    if n in ('coroutine', 'range', 'slice', 'module', 'TextIOWrapper'):
         return (n, repr(v))
     return ('data', v)
 

@@ -18,7 +18,7 @@ from nighthawk_async.testing import ScriptedExecutor, cassette, return_response
 @nh.natural_function
 def act(number: int) -> int:
     '''natural
-    Check <number>.
+    Check <number> with <check>.
     '''
 
 

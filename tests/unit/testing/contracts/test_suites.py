@@ -29,8 +29,11 @@ class TestMyModel(ModelContract):
 """
 
 
+INI = "[pytest]\naddopts = -p no:cacheprovider -p no:trio -p no:asyncio\nfilterwarnings = error"
+
+
 def test_a_class_of_five_lines_has_the_tests_of_its_suite(pytester: pytest.Pytester) -> None:
-    pytester.makeini("[pytest]\naddopts = -p no:cacheprovider -p no:trio\nfilterwarnings = error")
+    pytester.makeini(INI)
     pytester.makepyfile(test_it=MODULE)
     result = pytester.runpytest_inprocess("-v", "-rs")
     on_both = len([name for name in vars(contracts.ModelContract) if name.startswith("test_")]) - 2
@@ -39,7 +42,7 @@ def test_a_class_of_five_lines_has_the_tests_of_its_suite(pytester: pytest.Pytes
 
 
 def test_a_failure_names_the_promise_and_what_the_object_did(pytester: pytest.Pytester) -> None:
-    pytester.makeini("[pytest]\naddopts = -p no:cacheprovider -p no:trio\nfilterwarnings = error")
+    pytester.makeini(INI)
     pytester.makepyfile(test_it=MODULE.replace('text="Hello."', 'text=""'))
     result = pytester.runpytest_inprocess("-k", "answered_with_text", "--tb=short")
     result.assert_outcomes(failed=2)
@@ -52,7 +55,7 @@ def test_a_failure_names_the_promise_and_what_the_object_did(pytester: pytest.Py
 
 
 def test_an_exemption_of_no_test_is_an_error(pytester: pytest.Pytester) -> None:
-    pytester.makeini("[pytest]\naddopts = -p no:cacheprovider -p no:trio\nfilterwarnings = error")
+    pytester.makeini(INI)
     pytester.makepyfile(test_it=MODULE.replace("test_a_missing", "test_missing"))
     result = pytester.runpytest_inprocess("-k", "is_a_model")
     result.stdout.fnmatch_lines(["*TestMyModel.exempt names no test: test_missing_capability_is_refused"])

@@ -37,6 +37,7 @@ async def helped_run() -> AsyncGenerator[None]:
         change_in_run,
         change_by_executor,
         change_in_sync_step,
+        change_in_thread,
     )
     names = {function.__name__: function for function in functions}
     async with strict_run():
@@ -265,10 +266,14 @@ def change_in_sync_step(thing: list[int], told: list[ConcurrentMutationError | N
     sync_step(thing, play)
 
 
+async def change_in_thread(thing: list[int], told: list[ConcurrentMutationError | None]) -> None:
+    await nh.blocking(change_in_sync_step)(thing, told)
+
+
 INNER_STEPS = {
     "async step": "change_in_step(thing, other)",
     "sync step that blocks the loop": "change_in_sync_step(thing, other)",
-    "sync step in a worker thread": "nh.blocking(change_in_sync_step)(thing, other)",
+    "sync step in a worker thread": "change_in_thread(thing, other)",
 }
 
 

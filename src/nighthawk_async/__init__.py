@@ -3,8 +3,8 @@
 Packages by floor, lowest first; each imports only from lower floors (`tests/architecture/test_floors.py`):
 
     0  errors, pickling, types, secret_names, configuration, observation, tracing, executions, causes,
-       sensitive_paths, system_calls, threads, backoff, lazy_exports, signatures, suggestions,
-       process_marks, placements
+       sealed_attributes, sensitive_paths, system_calls, threads, backoff, lazy_exports, signatures,
+       suggestions, process_marks, placements
     1  confined_files, shell_words, line_process, natural, prompt, wire, catalog, actors, parallel
     2  command_risks, ports, journal_ports, credentials, values, telemetry_settings
     3  kernel
@@ -64,7 +64,6 @@ _load, __dir__, __all__ = attach_exports(
         "hooks": ("Hooks",),
         "human": ("ask_user", "request_approval"),
         "journal.effects": ("once", "repeatable"),
-        "kernel.commands": ("blocking",),
         "kernel.context": ("StepContext",),
         "kernel.progress": ("progress",),
         "kernel.environment": (
@@ -90,6 +89,7 @@ _load, __dir__, __all__ = attach_exports(
         "sandbox.declaration": ("Sandbox",),
         "scopes": ("scope",),
         "steps": ("step", "step_sync"),
+        "threads": ("blocking",),
         "transcripts.transcript": ("Transcript", "transcript"),
         "types.execution": ("ExecutionRef", "PartialValues"),
         "types.json": ("JsonableValue",),

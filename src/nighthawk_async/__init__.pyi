@@ -41,7 +41,6 @@ from .functions import natural_function
 from .hooks import Hooks
 from .human import ask_user, request_approval
 from .journal.effects import once, repeatable
-from .kernel.commands import blocking
 from .kernel.context import StepContext
 from .kernel.environment import (
     get_current_step_actor,
@@ -67,6 +66,7 @@ from .runs import run, start_run, start_run_sync
 from .sandbox.declaration import Sandbox
 from .scopes import scope
 from .steps import step, step_sync
+from .threads import blocking
 from .transcripts.transcript import Transcript, transcript
 from .types.execution import ExecutionRef, PartialValues
 from .types.json import JsonableValue

@@ -6,11 +6,13 @@ asyncio, AnyIO runs it in a task of its own and cancels those that exist at the 
 cancellation: a call that arrives a moment later would never be cancelled.
 """
 
+import functools
+import inspect
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import TypeVar, TypeVarTuple
+from typing import Any, Generic, ParamSpec, TypeVar, TypeVarTuple
 
 import anyio
 import anyio.to_thread
@@ -20,6 +22,7 @@ from anyio.lowlevel import RunVar
 from .executions import find_execution_in_progress
 
 Arguments = TypeVarTuple("Arguments")
+Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 _SECONDS_BETWEEN_CANCELLATIONS = 0.01
@@ -142,3 +145,39 @@ def wait_interruptibly(future: "Future[Result]") -> Result:
         with suppress(TimeoutError):
             future.exception(timeout=_SECONDS_UNNOTICED)
     return future.result()
+
+
+class BlockingCall(Generic[Result]):
+    """A call that will run in a worker thread. Await it, or pass it to a step as the value."""
+
+    __slots__ = ("_call",)
+
+    def __init__(self, call: Callable[[], Result]) -> None:
+        self._call = call
+
+    def __await__(self) -> Generator[Any, Any, Result]:
+        return call_in_thread(self._call).__await__()
+
+
+def blocking(function: Callable[Parameters, Result]) -> Callable[Parameters, BlockingCall[Result]]:
+    """Make a synchronous function run in a worker thread when a block calls it.
+
+    A block's synchronous binding functions run on the event loop, where a slow one blocks every
+    other step. The wrapped function keeps its signature and docstring. Unlike other awaitables, its calls
+    also work in synchronous natural functions.
+
+    Args:
+        function: The synchronous function.
+
+    Raises:
+        TypeError: The function is `async def`; it needs no thread.
+    """
+    if inspect.iscoroutinefunction(function):
+        raise TypeError(f"{function.__qualname__} is async and needs no thread; pass it as it is")
+
+    @functools.wraps(function)
+    def call_later(*args: Parameters.args, **kwargs: Parameters.kwargs) -> BlockingCall[Result]:
+        return BlockingCall(functools.partial(function, *args, **kwargs))
+
+    vars(call_later)["__nighthawk_async_call__"] = True  # so that prompts show it as `async`
+    return call_later

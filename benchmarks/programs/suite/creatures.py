@@ -67,14 +67,14 @@ def story(description: str) -> dict[str, object]:
     return {"description": description, "names": ["Ann", "Ben"], "zoo": []}
 
 
-def made(legs: int, sound: str, base: str = "(Creature,)") -> Answer:
-    return expressed(
-        f"type('Made', {base}, "
-        f"{{'legs': {legs}, 'speak': lambda self, times: ' '.join([{sound!r}] * times)}})"
-    )
+def made(legs: int, sound: str, *, own: str = "") -> Answer:
+    """Define a subclass, with more of its own in its body, and return it."""
+    body = f"legs = {legs}\n    def speak(self, times): return ' '.join([{sound!r}] * times)\n{own}"
+    return expressed("Made", first=[f"class Made(Creature):\n    {body}"])
 
 
-NAMELESS = "{'__init__': lambda self, name: setattr(self, 'name', 'Dog')}"
+NAMELESS = "    def __init__(self, name): self.name = 'Dog'\n"
+TWICE = "    def speak(self, times): return 'woof woof'\n"
 
 
 def introductions(legs: int, sound: str) -> list[str]:
@@ -101,12 +101,8 @@ PROGRAM = Program(
             replies=({"legs": 4, "sound": "woof"},),
             wrong_answers=(
                 (made(2, "woof"),),
-                (
-                    expressed(
-                        "type('Made', (Creature,), {'legs': 4, 'speak': lambda self, times: 'woof woof'})"
-                    ),
-                ),
-                (made(4, "woof", base=f"(type('Nameless', (Creature,), {NAMELESS}),)"),),
+                (made(4, "woof", own=TWICE),),
+                (made(4, "woof", own=NAMELESS),),
             ),
             wrong_replies=(({"legs": 4, "sound": "bark"},),),
         ),

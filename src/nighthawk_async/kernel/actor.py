@@ -23,7 +23,7 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, cast
 
 import anyio
 from anyio.abc import TaskGroup
@@ -35,15 +35,15 @@ from ..observation import NodeState, NodeWriter, find_node_writer, using_node_wr
 from ..parallel import Parking, TaskCancelledError, TaskEndedError, current_task, raise_if_cancel_requested
 from ..parallel.task_current import find_positions, using_positions
 from ..parallel.task_node import Positions, ResourceKeeper, get_task_hooks
-from ..pickling import PicklableError, set_public_module
+from ..threads import BlockingCall
 from ..tracing import find_trace_context, using_trace_context
+from ..types.code import CodeLevel
 from ..types.messages import BinaryContent, FileUrl, UploadedFile, UserContent
 from ..types.unset import UNSET
 from .assignment import parse_target_path
 from .commands import (
     Assign,
     Awaited,
-    BlockingCall,
     Call,
     CallGuard,
     Command,
@@ -52,7 +52,6 @@ from .commands import (
     Execute,
     PausedCode,
     Resume,
-    StepCode,
     StepState,
 )
 from .context import StepContext, StepNamespace
@@ -67,13 +66,6 @@ ParkingMoment: TypeAlias = Literal["suspended", "resumed"]
 """The moments at which a step is about to park, and goes on."""
 
 Result = TypeVar("Result")
-
-
-class UndeliveredSteeringWarning(PicklableError, RuntimeWarning):  # noqa: N818  (not an error)
-    """A step has succeeded, and messages that it had accepted never reached a model.
-
-    The executor or agent has no turns, or its last allowed turn had ended.
-    """
 
 
 class Steering:
@@ -170,8 +162,7 @@ class Steering:
         """
         self._refuse_ended()
         self.stop_reason = self.stop_reason or reason
-        self._parking.release()
-        self._interrupt()
+        self._have_noticed()
 
     def suspend(self) -> None:
         """Ask the step to park at its next boundary. Asking again changes nothing.
@@ -213,8 +204,7 @@ class Steering:
         If there is an outcome already, it counts.
         """
         self._cancel_request = self._cancel_request or (reason,)
-        self._parking.release()
-        self._interrupt()
+        self._have_noticed()
 
     def observe_parking(self, observer: Callable[[ParkingMoment], Awaitable[None]]) -> None:
         """Call an observer when the step is about to park and when it goes on; not when it is cancelled."""
@@ -229,7 +219,10 @@ class Steering:
         """
         await self._park()
         self._raise_if_stopped()
-        self._raise_if_cancel_requested()
+        raise_if_cancel_requested()
+        if self._cancel_request is not None:
+            (reason,) = self._cancel_request
+            raise TaskCancelledError(task_id=current_task().id, reason=reason, forced=False)
 
     async def interruptible(self, waiting: Awaitable[Result]) -> Result | None:
         """Wait for something before the step begins, until the step is asked to park, stop or end.
@@ -322,6 +315,11 @@ class Steering:
             if self.on_suspended is not None:
                 self.on_suspended(False)
 
+    def _have_noticed(self) -> None:
+        """Have the step notice that it is to end."""
+        self._parking.release()
+        self._interrupt()
+
     def _interrupt(self) -> None:
         if self._interruptible is not None:
             self._interruptible.cancel()
@@ -330,12 +328,6 @@ class Steering:
         if self.stop_reason is not None:
             what = f"step {self._step_id} was stopped"
             raise StepStoppedError(f"{what}: {self.stop_reason}").without_content(what)
-
-    def _raise_if_cancel_requested(self) -> None:
-        raise_if_cancel_requested()
-        if self._cancel_request is not None:
-            (reason,) = self._cancel_request
-            raise TaskCancelledError(task_id=current_task().id, reason=reason, forced=False)
 
     def _refuse_ended(self) -> None:
         if self._is_closed:
@@ -347,9 +339,6 @@ def _checked_content(content: Sequence[object]) -> list[UserContent]:
         if not isinstance(item, str | BinaryContent | FileUrl | UploadedFile):
             raise NighthawkError(f"A step is steered with texts and other content, not with {item!r}.")
     return [cast("UserContent", item) for item in content if item != ""]
-
-
-set_public_module("runtime", globals())
 
 
 class Observers(Struct, frozen=True, kw_only=True, eq=False):
@@ -388,31 +377,6 @@ def find_observers(*, keeps_places: bool) -> Observers | None:
 
 
 Result = TypeVar("Result")
-
-_PLAIN = CommandGuard()
-
-
-class Coding(Protocol):
-    """A level of code, for the steps of a run or scope."""
-
-    @property
-    def evaluates(self) -> bool:
-        """Whether anything that a model writes is evaluated; otherwise its answers are data."""
-        ...
-
-    def step_code(self, actor: "StepActor") -> StepCode | None:
-        """Return what checks and runs the code of a step; None for code like that of a program.
-
-        Called before the first code of the step, or never.
-
-        Args:
-            actor: The actor of the step.
-        """
-        ...
-
-    def note(self, context: StepContext) -> str:
-        """Return what the prompt of a step says about the level, as a paragraph; empty for nothing."""
-        ...
 
 
 class Pending(Generic[Result]):
@@ -474,17 +438,18 @@ class StepActor(Steering):
         context: The state to own.
         parent: The actor of the parent step; None for none.
         keeps_places: Whether the run has a journal, so that commands are made at the places of their senders.
-        coding: The level of the step's code; None for that of a program.
 
     Attributes:
         context: The state. Read it only between messages.
         guard: The guard that executes the commands. Set it before the step begins.
-        coding: The level of the step's code. Set it before the step begins.
+        coding: The level of the step's code; None for that of a program. Set it before the step begins.
         call_guard: The guard of the calls of the step's code; None for none. Set it before the step begins.
         progress: The progress of the step.
         slot: The admission slot of the step; None before admission, and in a run without a limit.
         keeper: The keeper of the step's resources; None before it begins.
     """
+
+    guard: CommandGuard = CommandGuard()
 
     def __init__(
         self,
@@ -492,14 +457,12 @@ class StepActor(Steering):
         *,
         parent: "StepActor | None" = None,
         keeps_places: bool = False,
-        coding: "Coding | None" = None,
     ) -> None:
         super().__init__(context.step_id)
         self._keeps_places = keeps_places
-        self.guard: CommandGuard = _PLAIN
         self.context = context
         self.call_guard: CallGuard | None = None
-        self.coding = coding
+        self.coding: CodeLevel | None = None
         self._has_stopped_serving = False
         self._claimed: dict[Pending[object], frozenset[str]] = {}
         self._deferred: list[_Envelope] = []
@@ -526,15 +489,9 @@ class StepActor(Steering):
         """The nodes of the tool calls that have not ended, by identity, if the tree is observed."""
         return {}
 
-    def stop(self, reason: str) -> None:
-        """Ask the step to fail at its next boundary, and its code to end; see `Steering.stop`."""
-        super().stop(reason)
-        self.context.phase = "ending"
-
-    def request_cancel(self, reason: str | None) -> None:
-        """Ask the step to end at its next boundary, and its code to end; see `Steering.request_cancel`."""
-        super().request_cancel(reason)
-        self.context.phase = "ending"
+    def _have_noticed(self) -> None:
+        super()._have_noticed()
+        self.context.phase = "ending"  # its code ends too
 
     def in_flight(self) -> AbstractContextManager[None]:
         """Begin, as the step is admitted; changes by others to what it binds are reported meanwhile."""

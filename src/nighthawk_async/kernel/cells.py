@@ -26,7 +26,9 @@ from types import CoroutineType, FrameType, FunctionType, GeneratorType, MethodT
 from typing import Any, Protocol, TypeGuard
 
 from .. import parallel
+from ..actors import BareTaskGroup
 from ..errors import ToolBoundaryError
+from ..parallel.task_current import share_positions
 from ..prompt.plain_text import class_of, type_module
 from ..types.unset import UNSET
 from .features import Feature
@@ -569,6 +571,38 @@ class Together(StepWork):
         for each in self._awaitables:
             if isinstance(each, Coroutine):
                 each.close()
+
+
+async def await_value(awaitable: Awaitable[object]) -> object:
+    """Await in a task of its own.
+
+    On asyncio, user code may await a task that other code cancelled, which raises a cancellation that is not
+    the step's. Here it ends only this separate task, and the step's task goes on.
+
+    Raises:
+        RuntimeError: Other code had cancelled the awaited task.
+        Exception: Any exception raised by the awaitable.
+    """
+    values: list[object] = []
+    failures: list[Exception | SystemExit] = []
+
+    async def run() -> None:
+        share_positions()
+        try:
+            values.append(await driven(awaitable))
+        except (Exception, SystemExit) as error:  # a stray `exit()` must not end the program
+            failures.append(error)
+
+    try:
+        async with BareTaskGroup() as task_group:
+            task_group.start_soon(run)
+    finally:
+        close_work(awaitable)  # it may have been cancelled before it began
+    if failures:
+        raise failures[0]
+    if not values:
+        raise RuntimeError("what was awaited had been cancelled")
+    return values[0]
 
 
 class _Pause:

@@ -7,7 +7,6 @@ Guards execute the commands, and decide about the calls that a step's code makes
 """
 
 import ast
-import functools
 import gc
 import inspect
 import logging
@@ -15,20 +14,17 @@ import textwrap
 import time
 import traceback
 import types
-from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..actors import BareTaskGroup
 from ..errors import ToolEvaluationError
 from ..natural.tree import CLOSURE_NAMES
-from ..parallel.task_current import share_positions
 from ..prompt.callables import describe_callable, find_function
-from ..threads import call_in_thread
 from ..types.unset import UNSET
 from ..values.error_text import describe_error
 from ..values.validation import NEW, Declared
@@ -37,11 +33,11 @@ from .cells import (
     Cell,
     PausedCode,
     Together,
+    await_value,
     awaitables_in,
     begin,
     check_event_loop,
     close_work,
-    driven,
     is_awaitable,
     with_results,
 )
@@ -58,39 +54,6 @@ from .context import (
     statements_filename,
 )
 from .declared_types import declared_type, settle_copies
-
-
-async def await_value(awaitable: Awaitable[object]) -> object:
-    """Await in a task of its own.
-
-    On asyncio, user code may await a task that other code cancelled, which raises a cancellation that is not
-    the step's. Here it ends only this separate task, and the step's task goes on.
-
-    Raises:
-        RuntimeError: Other code had cancelled the awaited task.
-        Exception: Any exception raised by the awaitable.
-    """
-    values: list[object] = []
-    failures: list[Exception | SystemExit] = []
-
-    async def run() -> None:
-        share_positions()
-        try:
-            values.append(await driven(awaitable))
-        except (Exception, SystemExit) as error:  # a stray `exit()` must not end the program
-            failures.append(error)
-
-    try:
-        async with BareTaskGroup() as task_group:
-            task_group.start_soon(run)
-    finally:
-        close_work(awaitable)  # it may have been cancelled before it began
-    if failures:
-        raise failures[0]
-    if not values:
-        raise RuntimeError("what was awaited had been cancelled")
-    return values[0]
-
 
 _LOGGER = logging.getLogger("nighthawk")
 _SLOW_SECONDS = 0.1
@@ -189,46 +152,6 @@ def _kind_of(value: Any) -> Kind:
     code = getattr(find_function(value), "__code__", None)
     is_natural = CLOSURE_NAMES[0] in cast("tuple[str, ...]", getattr(code, "co_freevars", ()))
     return "natural function" if is_natural else "function"
-
-
-Parameters = ParamSpec("Parameters")
-Result = TypeVar("Result")
-
-
-class BlockingCall(Generic[Result]):
-    """A call that will run in a worker thread. Await it, or pass it to a step as the value."""
-
-    __slots__ = ("_call",)
-
-    def __init__(self, call: Callable[[], Result]) -> None:
-        self._call = call
-
-    def __await__(self) -> Generator[Any, Any, Result]:
-        return call_in_thread(self._call).__await__()
-
-
-def blocking(function: Callable[Parameters, Result]) -> Callable[Parameters, BlockingCall[Result]]:
-    """Make a synchronous function run in a worker thread when a block calls it.
-
-    A block's synchronous binding functions run on the event loop, where a slow one blocks every
-    other step. The wrapped function keeps its signature and docstring. Unlike other awaitables, its calls
-    also work in synchronous natural functions.
-
-    Args:
-        function: The synchronous function.
-
-    Raises:
-        TypeError: The function is `async def`; it needs no thread.
-    """
-    if inspect.iscoroutinefunction(function):
-        raise TypeError(f"{function.__qualname__} is async and needs no thread; pass it as it is")
-
-    @functools.wraps(function)
-    def call_later(*args: Parameters.args, **kwargs: Parameters.kwargs) -> BlockingCall[Result]:
-        return BlockingCall(functools.partial(function, *args, **kwargs))
-
-    vars(call_later)["__nighthawk_async_call__"] = True  # so that prompts show it as `async`
-    return call_later
 
 
 class CallGuard(Protocol):

@@ -38,9 +38,9 @@ from typing import (
 
 from ..errors import HookError
 from ..lazy_exports import LazyModule
+from ..types.code import CodeLevel
 from ..types.messages import ToolCall, ToolResult
 from ..types.usage import Usage
-from .actor import Coding
 from .commit import CommitProceed, StepCommit
 from .conclude import StepResult
 from .context import StepExecutor
@@ -425,7 +425,7 @@ class CodeLevels(Policy):
     __slots__ = ()
 
     @property
-    def coding(self) -> Coding | None:
+    def coding(self) -> CodeLevel | None:
         """The level of code; None for that of a program."""
         raise NotImplementedError
 
@@ -583,7 +583,7 @@ class Policies:
         return self.all_of(Naming)
 
     @cached_property
-    def coding(self) -> Coding | None:
+    def coding(self) -> CodeLevel | None:
         """The level of the code of models; None for that of a program."""
         levels = self.all_of(CodeLevels)
         return levels[-1].coding if levels else None

@@ -95,7 +95,6 @@ def make_step(outer: Environment, execution_ref: ExecutionRef, called: CalledBlo
             context,
             parent=None if outer.step is None else outer.step.actor,
             keeps_places=outer.journal is not None,
-            coding=outer.policies.coding,
         ),
         program=program.text,
         is_interpolated=block.program is None,
@@ -104,6 +103,7 @@ def make_step(outer: Environment, execution_ref: ExecutionRef, called: CalledBlo
         ),
         policies=outer.policies,
     )
+    step.actor.coding = outer.policies.coding
     for name, part in _named_parts(block, context):
         part.__join_step__(step, name)
     for policy in site.policies:

@@ -22,13 +22,14 @@ from ..journal_ports import RecordedAnswer
 from ..natural.blocks import NaturalBlock
 from ..parallel.task_current import find_node, find_place, find_positions
 from ..parallel.task_node import TaskNode, get_task_hooks
+from ..pickling import PicklableError, set_public_module
 from ..ports import Model
 from ..tracing import Span
 from ..types.execution import RETURN_NAME, ExecutionRef, PartialSink, PartialValues
 from ..types.messages import Message, UserContent
 from ..types.outcomes import RaiseStepOutcome, ReturnStepOutcome, StepOutcome
 from ..types.unset import UNSET
-from .actor import Steering, StepActor, UndeliveredSteeringWarning
+from .actor import Steering, StepActor
 from .commit import AroundCommit, CommitFold, Conclude
 from .conclude import OutcomeRefusedError, StepResult, done_note, evaluated_value, exception_of, propose
 from .context import StepContext
@@ -518,6 +519,13 @@ class ExecuteAttempt(Protocol):
         ...
 
 
+class UndeliveredSteeringWarning(PicklableError, RuntimeWarning):  # noqa: N818  (not an error)
+    """A step has succeeded, and messages that it had accepted never reached a model.
+
+    The executor or agent has no turns, or its last allowed turn had ended.
+    """
+
+
 class SteerableStep:
     """Lets a step be steered during the `with` statement, or until `end`.
 
@@ -617,3 +625,6 @@ class admitted(AbstractAsyncContextManager[None]):  # noqa: N801  (it reads as a
     async def __aexit__(self, *exc_details: object) -> None:
         if self._admission is not None and self._slot is not None:
             self._admission.leave(self._slot)
+
+
+set_public_module("runtime", globals())

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, cast
 
 from ..configuration import StepExecutorConfiguration
 from ..errors import NighthawkError
-from ..kernel.actor import Coding
 from ..kernel.context import StepExecutor, shows_named_only
 from ..kernel.environment import get_environment
 from ..kernel.policy import CodeLevels, InnerScope, Policies, Policy, Position
@@ -219,7 +218,7 @@ class _CodeLevel(CodeLevels):
         self.configured: CodeLevelName | CodeLevel | None = configured
 
     @property
-    def coding(self) -> Coding | None:
+    def coding(self) -> CodeLevel | None:
         """The level of code; None for that of a program."""
         return code_levels.coding_of(self.level)
 

@@ -9,12 +9,13 @@ from ..lazy_exports import attach_exports
 __getattr__, __dir__, __all__ = attach_exports(
     __name__,
     names={
-        "..kernel.actor": ("StepActor", "UndeliveredSteeringWarning"),
+        "..kernel.actor": ("StepActor",),
         "..kernel.environment": (
             "get_implicit_references",
             "get_system_prompt_suffix_fragments",
             "get_user_prompt_suffix_fragments",
         ),
+        "..kernel.step": ("UndeliveredSteeringWarning",),
         "..kernel.tool_sets": ("ForeignTool",),
         "..kernel.tools": ("Tool", "ToolSet", "make_tool_function"),
         "..kernel.usage_meter": ("StepSnapshot", "UsageMeter"),

@@ -34,10 +34,10 @@ from .crossing import (
     is_record,
     same,
 )
-from .declaration import Sandbox
 from .errors import CrossingError
 from .host_calls import HostCalls, as_caught
 from .sessions import Cell, CellEnd, CodeFailure, Crossed, Session
+from .settings import SandboxSettings
 from .visible_names import visible_value
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class SandboxedCode:
 
     is_elsewhere = True
 
-    def __init__(self, actor: StepActor, sandbox: Sandbox) -> None:
+    def __init__(self, actor: StepActor, sandbox: SandboxSettings) -> None:
         self._actor = actor
         self._sandbox = sandbox
         self._objects = HostObjects(sandbox.memory_bytes)
@@ -249,7 +249,7 @@ class SandboxedCode:
 class _OpenSession(AbstractAsyncContextManager["Session"]):
     """The session of a step, in a worker of the run's pool."""
 
-    def __init__(self, sandbox: Sandbox, keeper: ResourceKeeper) -> None:
+    def __init__(self, sandbox: SandboxSettings, keeper: ResourceKeeper) -> None:
         self._sandbox = sandbox
         self._keeper = keeper
         self._session: Session | None = None
@@ -282,7 +282,7 @@ def _of_functions(code: types.CodeType) -> frozenset[str]:
     return frozenset[str]().union(*map(mentioned_names, inner))
 
 
-def note_of(sandbox: Sandbox, context: StepContext) -> str:
+def note_of(sandbox: SandboxSettings, context: StepContext) -> str:
     """What the prompt of a step says about its sandbox."""
     kept = [
         name

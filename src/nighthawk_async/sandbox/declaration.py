@@ -1,27 +1,20 @@
 """The value of the setting `code=` that has a model's code run in a sandbox."""
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING
 
-from ..errors import ConfigurationError
 from ..kernel.actor import StepActor
 from ..kernel.commands import StepCode
 from ..kernel.context import StepContext
 from ..lazy_exports import LazyModule
-from ..types.code import CodeLevel
+from .settings import SandboxSettings
 
 if TYPE_CHECKING:
     from . import code_runner
 else:
     code_runner = LazyModule(f"{__package__}.code_runner")  # needed by the first code of a step
 
-SandboxKind: TypeAlias = Literal["monty", "process"]
 
-_MEMORY = {"monty": 64 * 2**20, "process": 512 * 2**20}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sandbox(CodeLevel):
+class Sandbox(SandboxSettings):
     """A worker process that runs the code of a block's model, with none of the program's memory.
 
     Values go in and out by copy. Functions that the block names, and methods of objects that it names, are
@@ -48,28 +41,7 @@ class Sandbox(CodeLevel):
         ConfigurationError: A limit is not a positive number, or there is no such kind.
     """
 
-    kind: SandboxKind = "monty"
-    memory: int | None = None
-    seconds: float = 5.0
-    recursion: int = 500
-    calls: int = 10_000
-
-    def __post_init__(self) -> None:
-        if self.kind not in get_args(SandboxKind):
-            kinds = " or ".join(map(repr, get_args(SandboxKind)))
-            raise ConfigurationError(f"Sandbox(kind=…) is {kinds}, not {self.kind!r}")
-        for name in ("memory", "seconds", "recursion", "calls"):
-            value: object = getattr(self, name)
-            if value is None and name == "memory":
-                continue
-            allowed = int | float if name == "seconds" else int
-            if isinstance(value, bool) or not isinstance(value, allowed) or not 0 < value < float("inf"):
-                raise ConfigurationError(f"Sandbox({name}=…) is a positive number, not {value!r}")
-
-    @property
-    def memory_bytes(self) -> int:
-        """The most memory of the worker, in bytes."""
-        return _MEMORY[self.kind] if self.memory is None else self.memory
+    __slots__ = ()
 
     @property
     def evaluates(self) -> bool:

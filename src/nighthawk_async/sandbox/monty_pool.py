@@ -17,7 +17,7 @@ from anyio import CapacityLimiter, get_cancelled_exc_class
 
 from ..errors import SandboxUnavailableError
 from ..lazy_exports import LazyModule
-from .declaration import Sandbox
+from .settings import SandboxSettings
 
 Result = TypeVar("Result")
 
@@ -67,7 +67,7 @@ class MontyPool:
             on_cancel()
             raise
 
-    def check_out(self, limits: Sandbox) -> Any:
+    def check_out(self, limits: SandboxSettings) -> Any:
         """Take a worker for a session, in a thread.
 
         Raises:

@@ -13,11 +13,11 @@ import anyio
 
 from ..actors import BareTaskGroup
 from ..types.unset import UNSET
-from .declaration import Sandbox
 from .host_calls import as_caught
 from .monty_pool import MontyPool, kill, package
 from .monty_values import PRELUDE, Doubtful, MontyValues
 from .sessions import Cell, CellEnd, CodeFailure, Crossed, Host, HostError, Inside
+from .settings import SandboxSettings
 
 _LAST = "_nh_last"
 _QUOTED_CHARACTERS = 200
@@ -31,7 +31,7 @@ class MontySession:
         limits: The limits of the code.
     """
 
-    def __init__(self, pool: MontyPool, limits: Sandbox) -> None:
+    def __init__(self, pool: MontyPool, limits: SandboxSettings) -> None:
         self._pool = pool
         self._limits = limits
         self._session: Any = None
@@ -229,7 +229,7 @@ class MontySession:
 
 class _Lost(Exception):  # noqa: N818
     def __init__(self, failure: CodeFailure) -> None:
-        super().__init__(failure.message)
+        super().__init__(failure)
         self.failure = failure
 
 

@@ -17,10 +17,10 @@ from ..errors import SandboxUnavailableError
 from ..types.unset import UNSET
 from .bubblewrap import filtered_system_calls, find_bubblewrap, process_command
 from .crossing import Reference, kind_of
-from .declaration import Sandbox
 from .host_calls import as_caught
 from .process_wire import WireError, decode, encode
 from .sessions import Cell, CellEnd, CodeFailure, Crossed, Host, HostError
+from .settings import SandboxSettings
 
 _PROGRAM = Path(__file__).with_name("process_program.py")
 _GRACE_SECONDS = 1.0
@@ -37,7 +37,7 @@ class ProcessSession:
         sandbox: The limits of the code.
     """
 
-    def __init__(self, sandbox: Sandbox) -> None:
+    def __init__(self, sandbox: SandboxSettings) -> None:
         self._sandbox = sandbox
         self._process: Process | None = None
         self._buffer = bytearray()

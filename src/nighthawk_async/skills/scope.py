@@ -20,7 +20,6 @@ from ..configuration import StepContextLimits
 from ..errors import ConfigurationError, NaturalParseError, NighthawkError, ToolBoundaryError
 from ..executions import Execution
 from ..kernel.actor import Pending, StepActor
-from ..kernel.commands import BlockingCall
 from ..kernel.context import StepContext
 from ..kernel.environment import Environment
 from ..kernel.policy import Naming, Policies, Position
@@ -31,7 +30,7 @@ from ..natural.program import find_tokens, root_name
 from ..ports import Model
 from ..prompt.plain_text import safe_text
 from ..prompt.tokens import TokenCounter
-from ..threads import thread_limiter
+from ..threads import BlockingCall, thread_limiter
 from ..types.messages import BinaryContent
 
 _HEADING = (

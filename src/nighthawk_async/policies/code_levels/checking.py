@@ -58,6 +58,14 @@ __index__ __round__ __floor__ __ceil__ __trunc__
 _DEFINABLE = frozenset(_METHODS.split())
 """Special methods that classes of a step's code may define."""
 
+_OPERATORS = """
+__contains__ __delitem__ __getitem__ __iter__ __len__ __next__ __reversed__ __setitem__ __abs__ __add__
+__and__ __bool__ __divmod__ __eq__ __float__ __floordiv__ __ge__ __gt__ __int__ __invert__ __le__ __lt__
+__mod__ __ne__ __neg__ __or__ __pos__ __repr__ __round__ __str__ __sub__ __truediv__ __xor__
+"""
+_AS_OPERATORS = frozenset(_OPERATORS.split())
+"""Special methods that do no more than an operator or statement: expressions change containers with them."""
+
 _CLASS_DATA = frozenset({"__slots__", "__hash__", "__match_args__", "__doc__"})
 """Special names that a class body may assign."""
 
@@ -356,7 +364,9 @@ def _is_super(node: ast.expr) -> bool:
 
 
 def _is_special_call(node: ast.Attribute) -> bool:
-    """Whether it is a special method of `super()`."""
+    """Whether it is a special method of `super()`, or one that does what an operator does."""
+    if node.attr in _AS_OPERATORS and isinstance(node.ctx, ast.Load):
+        return True
     return node.attr in _DEFINABLE and _is_super(node.value)
 
 

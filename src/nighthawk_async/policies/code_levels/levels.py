@@ -1,10 +1,10 @@
 """The levels of code that have names, and what `code=` accepts."""
 
 import types
-from typing import TYPE_CHECKING, Literal, TypeGuard, cast, get_args
+from typing import TYPE_CHECKING, Literal, TypeGuard, get_args
 
 from ...errors import NighthawkError, ToolBoundaryError
-from ...kernel.actor import Coding, StepActor
+from ...kernel.actor import StepActor
 from ...kernel.assignment import AssignmentTarget
 from ...kernel.commands import StepCode, StepState
 from ...kernel.context import StepContext
@@ -33,27 +33,26 @@ def _is_level(level: object) -> TypeGuard[CodeLevelName | CodeLevel]:
     return isinstance(level, CodeLevel) or level in get_args(CodeLevelName)
 
 
-def coding_of(level: CodeLevelName | CodeLevel) -> Coding | None:
+def coding_of(level: CodeLevelName | CodeLevel) -> CodeLevel | None:
     """Return the work of a level; None for `python`.
 
     Args:
         level: The level. An object does its own work.
     """
-    if isinstance(level, CodeLevel):
-        return cast("Coding", level)
-    return _NAMED[level]
+    return level if isinstance(level, CodeLevel) else _NAMED[level]
 
 
-class _NoCode:
+class _NoCode(CodeLevel):
     """The level at which nothing is evaluated."""
 
-    evaluates = False
+    __slots__ = ()
+
+    @property
+    def evaluates(self) -> bool:
+        return False
 
     def step_code(self, actor: StepActor) -> StepCode:
         return _Results(actor.context)
-
-    def note(self, context: StepContext) -> str:
-        return ""
 
 
 class _Results:
@@ -86,16 +85,13 @@ class _Results:
         return self._context.step_locals[text]
 
 
-class _Shown:
+class _Shown(CodeLevel):
     """The level of what the prompt shows."""
 
-    evaluates = True
+    __slots__ = ()
 
     def step_code(self, actor: StepActor) -> StepCode:
         return shown.ShownCode(actor.context)
 
-    def note(self, context: StepContext) -> str:
-        return ""
 
-
-_NAMED: dict[CodeLevelName, Coding | None] = {"none": _NoCode(), "shown": _Shown(), "python": None}
+_NAMED: dict[CodeLevelName, CodeLevel | None] = {"none": _NoCode(), "shown": _Shown(), "python": None}

@@ -23,11 +23,16 @@ from nighthawk_async.distributed.crossing_errors import RemoteTraceback
 from nighthawk_async.distributed.frames import BrokenFrameError
 from nighthawk_async.journal.activity import ParkedSignal
 from nighthawk_async.kernel.conclude import StepResult
+from nighthawk_async.kernel.pausing import CodeEnded
 from nighthawk_async.kernel.usage_meter import UsageMeter
 from nighthawk_async.observation import PreviewedError
 from nighthawk_async.parallel.decided_order import EndOfRecords
 from nighthawk_async.pickling import PicklableError
 from nighthawk_async.resilience import EnsembleError, VoteError
+from nighthawk_async.sandbox import errors as sandbox_errors
+from nighthawk_async.sandbox.monty_values import Doubtful
+from nighthawk_async.sandbox.process_wire import WireError
+from nighthawk_async.sandbox.sessions import CodeFailure, HostError
 from nighthawk_async.testing import ScriptedModel, StepResponse
 from tests.cases import every
 
@@ -62,6 +67,8 @@ BY_NAME: Mapping[str, object] = {
     "models": ("openai-chat:one", "openai-chat:two"),
     "problem": QUEUE_FULL,
     "headers": {"retry-after": "3"},
+    "error": ValueError("no number"),
+    "failure": CodeFailure(type_name="ValueError", message="no number"),
     "report": REPORT,
 }
 """Arguments of errors; one whose annotation is `str` is its own name."""
@@ -76,7 +83,10 @@ COPIES: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
-NOT_RAISED = (AdvertisingError, EndOfRecords, ParkedSignal, RemoteTraceback, BrokenFrameError, PreviewedError)
+NOT_RAISED = (
+    *(AdvertisingError, EndOfRecords, ParkedSignal, RemoteTraceback, BrokenFrameError, PreviewedError),
+    *(CodeEnded, sandbox_errors.CrossingError, Doubtful, HostError, WireError),
+)
 """Of the demonstration, signals, and what stands for errors inside the package."""
 
 

@@ -54,7 +54,7 @@ class ProcessSession:
             return await self._run(cell, host)
         except _EndedError as ended:
             await self.aclose()
-            failure = CodeFailure(type_name=ended.type_name, message=str(ended), loses_names=True)
+            failure = CodeFailure(type_name=ended.type_name, message=ended.message, loses_names=True)
             return CellEnd(failure=failure)
         except BaseException:
             await self.aclose()
@@ -303,8 +303,8 @@ class _EndedError(Exception):
     """The process has ended, or has to be ended."""
 
     def __init__(self, type_name: str, message: str) -> None:
-        super().__init__(message)
-        self.type_name = type_name
+        super().__init__(type_name, message)
+        self.type_name, self.message = type_name, message
 
 
 async def _text_of(stream: ByteReceiveStream | None) -> str:

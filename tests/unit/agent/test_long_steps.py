@@ -83,7 +83,7 @@ async def test_old_results_become_digests_that_say_what_was_there_and_how_to_see
     request = model.requests[model.compactions[0]]
     texts = texts_of_results(request)
     assert texts[0] == (
-        '[Shortened: nh_eval({"expression": "page(0)"}) gave a text of 2,028 characters, beginning: '
+        '[Shortened: nh_eval({"expression": "page(0)"}) gave a text of 2,000 characters, beginning: '
         f"{text_of_page(0)[:80]}…. Evaluate it again to see it, unless that changes something.]"
     )
     whole = [text for text in texts if not text.startswith("[Shortened: ")]

@@ -90,8 +90,15 @@ class _Shown(CodeLevel):
 
     __slots__ = ()
 
+    @property
+    def evaluates(self) -> bool:
+        return True
+
     def step_code(self, actor: StepActor) -> StepCode:
         return shown.ShownCode(actor.context)
+
+    def note(self, context: StepContext) -> str:
+        return ""
 
 
 _NAMED: dict[CodeLevelName, CodeLevel | None] = {"none": _NoCode(), "shown": _Shown(), "python": None}

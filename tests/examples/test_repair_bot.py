@@ -348,7 +348,7 @@ async def test_only_the_copy_can_be_reached(statements: str) -> None:
     def work(turn: Turn) -> ModelResponse:
         if turn.number == 1:
             return executes(statements)
-        refusals = ("default: deny", "leads out of the workspace", "is not shown in this block")
+        refusals = ("default: deny", "leads out of the workspace", "is not shown")
         assert any(each in turn.seen for each in refusals)
         return sets("cause", "refused")
 

@@ -17,6 +17,7 @@ from msgspec import Struct
 from pydantic import BaseModel, RootModel
 
 from ..configuration import StepContextLimits
+from ..sealed_attributes import Sealed
 from ..secret_names import HIDDEN, hides_value
 from .callables import CallableDescription, callable_line, describe_callable, is_callable_object
 from .plain_text import (
@@ -65,9 +66,12 @@ def is_descriptor(attribute: object) -> bool:
 
 
 def shadows_instance(cls: type, name: str) -> bool:
-    """Whether a class attribute takes precedence over the instance's of the same name, as a property does."""
+    """Whether a class attribute takes precedence over the instance's of the same name, as a property does.
+
+    Those of slots do not, and sealed ones leave a copy in the instance to be shown.
+    """
     found, attribute = find_class_attribute(cls, name)
-    if not found or type(attribute) is MemberDescriptorType:
+    if not found or is_one_of(type(attribute), (MemberDescriptorType, Sealed)):
         return False
     return any(find_class_attribute(type(attribute), method)[0] for method in ("__set__", "__delete__"))
 

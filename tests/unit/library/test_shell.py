@@ -377,7 +377,7 @@ async def test_the_prompt_shows_whether_the_shell_is_confined(tmp_path: Path) ->
     shown = str(model.requests[0].messages[0])
     assert 'workspace.sandbox: str = "required"' in shown
     assert "workspace.writable: bool = false" in shown
-    assert "writable of a workspace cannot be changed" in str(model.requests[1].messages[-1])
+    assert "writable of a Workspace cannot be changed" in str(model.requests[1].messages[-1])
     assert not workspace.writable
 
 

@@ -73,7 +73,7 @@ async def test_permissions_match_the_class_and_the_method(plain: PlainServer) ->
     rules = nh.permissions(allow=["Tools.echo"], deny=["Tools.append"], default="allow")
     async with nh.run(ScriptedModel(answer), servers={"tools": plain.describe()}, permissions=rules):
         assert await work() == "done"
-    assert '"a"' in seen[0]
+    assert seen[0] == "a"
     assert "Tools.append is not permitted" in seen[1]
     assert plain.count("append") == 0
 
@@ -121,9 +121,9 @@ async def test_an_approval_is_bound_to_the_definition_of_the_tool(plain: PlainSe
         await tools.change_tools(description="harmless")
         await wait_for_description(tools, "harmless")
         assert await work() == "done"
-    assert '"late x"' in seen[0]
+    assert seen[0] == "late x"
     assert "not what was approved" in seen[1], "it changed while the person was asked"
-    assert '"late x"' in seen[2], "asked again, and approved as it is now"
+    assert seen[2] == "late x", "asked again, and approved as it is now"
     digests = [request.arguments["definition"] for request in people.requests]
     assert digests[0] == digests[1] != digests[2]
     assert plain.count("late") == 2

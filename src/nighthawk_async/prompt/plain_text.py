@@ -233,10 +233,13 @@ def shown_text(value: object) -> str | None:
 _OTHER_VALUE = re.compile(
     r"[+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?j?|0[xXoObB][\da-fA-F_]+|[+-]?(?:nan|inf|infinity)"
     r"|none|null|true|false|ellipsis|\.\.\.|undefined|<hidden>"
-    r"|(?:[rbuf]{0,2}\"|\[|\{|\().*(?:\"|\]|\}|\))|[rbuf]{0,2}'.*'|<.*>",
+    r"|(?:[rbuf]{0,2}\"|\[(?!redacted\])|\{|\().*(?:\"|\]|\}|\))|[rbuf]{0,2}'.*'|<.*>",
     re.IGNORECASE,
 )
-"""One line that could be read as another value: a number, a constant, a literal, an object."""
+"""One line that could be read as another value: a number, a constant, a literal, an object.
+
+What is redacted in a recording is none: its replay would get quotes that the recorded text has not.
+"""
 
 
 def _needs_quotes(text: str) -> bool:

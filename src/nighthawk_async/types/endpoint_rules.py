@@ -1,7 +1,8 @@
 """Rules of an endpoint for the requests that it takes. Data only; the table is `catalog.endpoint_rules`."""
 
 from collections.abc import Mapping
-from typing import Literal, TypeAlias
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct, field
 
@@ -85,6 +86,18 @@ class EndpointRules(Struct, frozen=True, kw_only=True):
     ignores_unknown_fields: bool = True
     has_text_beside_results: bool = True
     sources: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        fields: dict[str, Any] = {name: getattr(self, name) for name in self.__struct_fields__}
+        return _remade, ({name: dict(each) if name in _MAPPINGS else each for name, each in fields.items()},)
+
+
+_MAPPINGS = ("setting_names", "sources")
+
+
+def _remade(fields: Mapping[str, Any]) -> EndpointRules:
+    """Return the rules of a pickle, which holds no read-only mappings."""
+    return EndpointRules(**{**fields, **{name: MappingProxyType(fields[name]) for name in _MAPPINGS}})
 
 
 NO_RULES = EndpointRules()

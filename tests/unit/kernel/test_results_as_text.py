@@ -43,6 +43,8 @@ async def test_a_lone_text_comes_as_it_is() -> None:
         "a\n",
         "a\tb",
         "1.2.3",
+        "[redacted]",
+        "[redacted], [redacted]",
     ):
         assert await shown("text", text=text) == text
 

@@ -4,6 +4,7 @@ The table and the server are written from the same sources, apart from each othe
 the table, or that a codec no longer reads, lets a request through that the server refuses.
 """
 
+import pickle
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -179,6 +180,11 @@ def test_what_is_sent_is_taken_and_without_any_of_its_rules_refused(protocol: st
                 continue
             is_refused = any(refusal_of(provider, body) is not None for _, _, body in sent(provider, rest))
             assert is_refused, f"{provider}: no request needs the rule {removed}"
+
+
+def test_rules_go_to_other_processes() -> None:
+    for rules in (NO_RULES, *ENDPOINT_RULES.values()):
+        assert pickle.loads(pickle.dumps(rules)) == rules
 
 
 def test_every_rule_has_its_source_and_every_row_is_that_of_a_provider() -> None:

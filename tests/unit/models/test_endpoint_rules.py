@@ -38,7 +38,7 @@ from nighthawk_async.types.model import ModelRequest
 MODELS = {
     "openai-chat": ("model-of-tomorrow", "o4-mini"),
     "openai-responses": ("model-of-tomorrow", "gpt-4o"),
-    "anthropic": ("model-of-tomorrow", "claude-haiku-4-5"),
+    "anthropic": ("claude-of-tomorrow", "claude-haiku-4-5"),
     "google": ("model-of-tomorrow", "gemini-3.5-flash"),
 }
 IDS = ("call_1", "abc123def", "toolu_" + "a" * 45, "functions.look up:0", "fc_" + "b" * 70, "ü" * 90)

@@ -11,7 +11,7 @@ from opentelemetry import trace
 
 import nighthawk_async as nh
 from nighthawk_async.errors import ModelStatusError
-from nighthawk_async.kernel.actor import UndeliveredSteeringWarning
+from nighthawk_async.kernel.step import UndeliveredSteeringWarning
 from nighthawk_async.testing import (
     CallbackExecutor,
     ModelReply,
@@ -406,7 +406,7 @@ async def test_what_code_calls_in_the_actors_task_and_in_threads_is_below_the_to
 
     watched = root()
     with watched.watching():
-        async with nh.run(scripted(answer)):
+        async with nh.run(scripted(answer), code="python"):
 
             @nh.tool
             async def tell(number: int) -> int:  # pyright: ignore[reportUnusedFunction]

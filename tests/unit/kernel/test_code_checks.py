@@ -97,7 +97,10 @@ def executing(*cells: str, seconds: float | None = 0.05) -> nh.AgentStepExecutor
 
 def answering(*responses: ModelResponse, seconds: float | None = 0.05) -> nh.AgentStepExecutor:
     configuration = nh.StepExecutorConfiguration(
-        max_code_seconds=seconds, provided_tools=CODE_TOOLS, max_turns=99
+        max_code_seconds=seconds,
+        provided_tools=CODE_TOOLS,
+        max_turns=99,
+        code="python",  # the level "shown" has no `time.sleep`, and what it refuses does not run
     )
     return nh.AgentStepExecutor.from_model(model=ScriptedModel(list(responses)), configuration=configuration)
 

@@ -523,3 +523,18 @@ async def test_an_executor_of_the_program_gives_data_as_well() -> None:
             await add(1, 2)
     async with nh.run(Expressing()):
         assert await add(1, 2) == 3
+
+
+async def test_code_that_is_nested_too_deeply_is_refused() -> None:
+    code = "while False:\n    x = " + "(" * 90 + "-" * 900 + "1" + ")" * 90
+    said: list[str] = []
+
+    def answer(request: nh.models.ModelRequest) -> Any:
+        if len(request.messages) == 1:
+            return model_response(tool_call("nh_exec", statements=code))
+        said.append(str(request.messages[-1]))
+        return model_response(tool_call("nh_outcome", kind="pass"))
+
+    async with nh.run(ScriptedModel(answer), code="shown"):
+        await nh.step("Use <f>.", f=len)
+    assert "nested too deeply" in said[0]

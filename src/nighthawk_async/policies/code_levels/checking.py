@@ -108,7 +108,19 @@ def findings(text: str, mode: Literal["eval", "exec"]) -> Findings:
         mode: Whether it is an expression or statements.
     """
     flags = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-    return _Reading().read(compile(text, "<text>", mode, flags))
+    try:
+        return _Reading().read(compile(text, "<text>", mode, flags))
+    except (MemoryError, RecursionError):
+        problem = ("the code is nested too deeply", "Write it in several statements.")
+        return Findings(
+            problem=problem,
+            read=frozenset(),
+            bound=frozenset(),
+            held={},
+            by_position=frozenset(),
+            imports=(),
+            needs_checks=True,
+        )
 
 
 class _Reading(ast.NodeVisitor):

@@ -40,7 +40,7 @@ async def test_messages_are_carried_out_in_the_context_of_the_step_whoever_sends
         await actors[0].snapshot()
         was_looked_at.set()
 
-    async with nh.run(CallbackExecutor(evaluate)), anyio.create_task_group() as task_group:
+    async with nh.run(CallbackExecutor(evaluate), code="python"), anyio.create_task_group() as task_group:
         task_group.start_soon(look_on)
         variable.set("of the step")
         await act()

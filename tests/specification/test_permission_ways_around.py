@@ -35,7 +35,7 @@ async def assert_closed(
         DONE.clear()
     result = await tried(code, permissions)
     assert DONE == []
-    is_missing = "KeyError: '__code__'" in result.error["message"]  # of a class of Python, a `__dict__` is a copy
+    is_missing = "KeyError: '__code__'" in result.error["message"]  # in the copy of a `__dict__`
     assert is_missing or result.error["kind"] == "oversight", result.error
 
 

@@ -10,6 +10,7 @@ the program outside do.
 
 # It is a program of its own, whose functions are used nowhere else.
 # ruff: noqa: D102, D103
+# mypy: ignore-errors
 # pyright: basic, reportArgumentType=false, reportCallIssue=false
 
 import ast

@@ -4,6 +4,7 @@ A few hundred cases, attack by level, in the suite; NIGHTHAWK_ATTACKS is another
 """
 
 import os
+import shutil
 from collections.abc import Iterator
 
 import anyio
@@ -11,6 +12,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+import nighthawk_async as nh
+from nighthawk_async.sandbox.settings import SandboxKind
 from tests.attacks import program
 from tests.attacks.grammar import (
     ASSIGNMENTS,
@@ -59,7 +62,7 @@ def in_parts(all_attacks: list[Attack]) -> Iterator[list[Attack]]:
         yield all_attacks[first : first + TOGETHER]
 
 
-def test_each_way_is_closed(watcher: Watcher) -> None:
+def every_form(watcher: Watcher) -> list[Attack]:
     """Every form of the grammar, with one of each of the others."""
     canary, port = watcher.canary, watcher.port
     arguments = FORBIDDEN[0][1].format(canary=canary)
@@ -67,9 +70,40 @@ def test_each_way_is_closed(watcher: Watcher) -> None:
     forms += [Attack("nh_eval", f"{way}()") for way in OWN]
     forms += [Attack("nh_exec", route.format(e=f"open{arguments}", w="hidden_effect")) for route in ROUTES]
     forms += [Attack("nh_exec", text.format(canary=canary, port=port)) for text in ASSIGNMENTS]
-    forms += [Attack("nh_assign", f"{target} := shown") for target in TARGETS]
-    for part in in_parts(forms):
+    return [*forms, *(Attack("nh_assign", f"{target} := shown") for target in TARGETS)]
+
+
+def test_each_way_is_closed(watcher: Watcher) -> None:
+    for part in in_parts(every_form(watcher)):
         check_all(watcher, part)
+
+
+POWERS = [
+    "Workspace('/').read('etc/hostname')",
+    "type(ws)('/').read('etc/hostname')",
+    "await Web(allow=('127.0.0.1',)).fetch(f'http://127.0.0.1:{port}/')",
+    "web.allow = ('127.0.0.1',)\nawait web.fetch(f'http://127.0.0.1:{port}/')",
+    "other = web\nother.allow = ('127.0.0.1',)\nawait other.fetch(f'http://127.0.0.1:{port}/')",
+]
+"""Objects that decide, made or changed in a sandbox."""
+
+
+@pytest.mark.parametrize("kind", ["monty", "process"])
+def test_nothing_leaves_a_sandbox(watcher: Watcher, kind: SandboxKind) -> None:
+    """Code does there what it likes; every third or twelfth form in the suite, as a worker has to start."""
+    if kind == "process" and shutil.which("bwrap") is None:
+        pytest.skip("there is no Bubblewrap")
+    level = nh.Sandbox(kind=kind)
+    root = watcher.folder.parent / "sandboxed"
+    root.mkdir(exist_ok=True)
+    step = 1 if "NIGHTHAWK_ATTACKS" in os.environ else {"monty": 3, "process": 12}[kind]
+    for part in in_parts(every_form(watcher)[::step]):
+        assert len(anyio.run(lambda part=part: program.tried(part, root, code=level))) >= len(part)
+        assert not watcher.changes(), f"after {', '.join(map(as_text, part))}"
+    powers = [Attack("nh_exec", f"port = {watcher.port}\n{each}") for each in POWERS]
+    answers = anyio.run(lambda: program.tried(powers, root, code=level))
+    assert [each for each in answers if not program.is_error(each)] == []
+    assert not watcher.changes()
 
 
 def test_the_grammar_of_attacks_is_closed(watcher: Watcher) -> None:

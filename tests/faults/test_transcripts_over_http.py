@@ -135,6 +135,7 @@ async def test_a_response_that_broke_off_is_carried_on_as_text(provider: str) ->
         reasoning="Look once more.",
         tool_calls=(tool_call("nh_eval", expression="mail.upper()"),),
         fault="no_terminal",
+        sends_done=False,  # behind a complete call it would be an end
     )
     replies = [LOOKING, broken, LOOKING, setting("order")]
     async with ModelServer(replies) as server, nh.run(executor_at(server, provider)):

@@ -65,7 +65,7 @@ BOUNDS: Mapping[str, int] = {
     # The rules of endpoints (`catalog.endpoint_rules`), what bounds calls of a model's code
     # (`kernel.code_calls`) and the output of its cells came last.
     "modules in eager reach": 145,
-    "lines of code in eager reach": 28_000,
+    "lines of code in eager reach": 28_010,
     # Wanted: 140 and 22,000. True: 305 and 53,300. Lazy imports and names in annotations count here: 55
     # modules of policies and 13 of coding agents are reached in no other way. Each module that became lazy
     # takes four more lines where it is named.

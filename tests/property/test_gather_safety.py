@@ -75,7 +75,7 @@ class Player:
 
     async def play(self, moves: list[Move]) -> None:
         async with (
-            nh.run(PlayingExecutor(), concurrent_mutation="error"),
+            nh.run(PlayingExecutor(), concurrent_mutation="error", code="python"),
             anyio.create_task_group() as task_group,
         ):
             for move in moves:

@@ -148,10 +148,17 @@ def _facts(items: Sequence[Any]) -> Numbers | None:
         return None
     if not (math.isfinite(least) and math.isfinite(most)):
         return Numbers(least, most, None, others)
-    mean = sum(kept) / len(kept)
-    if not math.isfinite(mean):  # the sum is greater than any float
-        mean = math.fsum(each / len(kept) for each in kept)
-    return Numbers(least, most, mean, others)
+    return Numbers(least, most, _mean(kept), others)
+
+
+def _mean(numbers: Sequence[Any]) -> float:
+    """The mean of finite numbers. Before Python 3.12, `sum` loses digits of floats."""
+    if all(type(each) is int for each in numbers):
+        return sum(numbers) / len(numbers)
+    try:
+        return math.fsum(numbers) / len(numbers)
+    except OverflowError:  # the sum is greater than any float
+        return math.fsum(each / len(numbers) for each in numbers)
 
 
 def numbers_of_array(array: Any, numpy: Any) -> Numbers | None:

@@ -56,7 +56,8 @@ def _spread(function: _Rule, /, *args: object, **kwargs: object) -> object:
 
 
 def _ticking(function: _Rule, /, *args: object, **kwargs: object) -> object:
-    return pausing.CHECKS.each(_spread(function, *args, **kwargs))  # type: ignore[arg-type]
+    spread: Any = _spread(function, *args, **kwargs)
+    return pausing.CHECKS.each(spread)
 
 
 def _iterator(function: _Rule, /, *args: object) -> object:

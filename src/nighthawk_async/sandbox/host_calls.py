@@ -101,7 +101,8 @@ class HostCalls:
         kwargs: dict[str, object],
     ) -> Callable[[], object]:
         if guard is not None:
-            return await guard.admit_waiting(written, function, *args, **kwargs)  # type: ignore[return-value]
+            admitted: Any = await guard.admit_waiting(written, function, *args, **kwargs)
+            return admitted
         made, positional, named = with_checked_arguments(function, tuple(args), kwargs)
         return lambda: made(*positional, **named)
 

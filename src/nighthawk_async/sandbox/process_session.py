@@ -150,7 +150,7 @@ class ProcessSession:
             self._is_new = False
             if not answering.in_flight:
                 running = max(_GRACE_SECONDS, running - (anyio.current_time() - before))
-            if message.get("op") == "end":  # type: ignore[reportPossiblyUnbound]
+            if message.get("op") == "end":
                 return message
             self._calls_left -= 1
             if self._calls_left < 0:

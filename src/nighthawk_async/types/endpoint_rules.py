@@ -97,7 +97,10 @@ _MAPPINGS = ("setting_names", "sources")
 
 def _remade(fields: Mapping[str, Any]) -> EndpointRules:
     """Return the rules of a pickle, which holds no read-only mappings."""
-    return EndpointRules(**{**fields, **{name: MappingProxyType(fields[name]) for name in _MAPPINGS}})
+    whole: dict[str, Any] = dict(fields)
+    for name in _MAPPINGS:
+        whole[name] = MappingProxyType(fields[name])
+    return EndpointRules(**whole)
 
 
 NO_RULES = EndpointRules()

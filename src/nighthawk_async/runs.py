@@ -161,28 +161,6 @@ def run(
 
 def _starting(make: Callable[Parameters, Run]) -> Callable[Parameters, Coroutine[Any, Any, Run]]:
     async def start_run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Run:
-        """Open a run in a task of its own, and return it when it is open.
-
-            run = await nh.start_run("openai-responses:gpt-5.4-nano", everywhere=True)
-            ...
-            await run.aclose()
-
-        Beside `async with nighthawk_async.run(…)`, for programs in which no block of code is around
-        everything: hooks that are called at startup and shutdown, cells of a notebook. The run ends with
-        its event loop at the latest. `run.active()` enters it elsewhere; with `everywhere=True` it is the run
-        of every call that has none.
-
-        Args:
-            args: The executor, as for `nighthawk_async.run`.
-            kwargs: The arguments of `nighthawk_async.run`.
-
-        Returns:
-            The run. Leave it with `await run.aclose()`, from any task, thread or event loop; what its tasks
-            have raised is raised there.
-
-        Raises:
-            NighthawkError: As `nighthawk_async.run`, and what entering it raises.
-        """
         return await make(*args, **kwargs).start()
 
     return start_run
@@ -190,25 +168,31 @@ def _starting(make: Callable[Parameters, Run]) -> Callable[Parameters, Coroutine
 
 def _starting_from_sync(make: Callable[Parameters, Run]) -> Callable[Parameters, Run]:
     def start_run_sync(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Run:
-        """Open a run in a thread of its own, for programs without an event loop, and return it.
-
-        Args:
-            args: The executor, as for `nighthawk_async.run`.
-            kwargs: The arguments of `nighthawk_async.run`.
-
-        Returns:
-            The run. Leave it with `run.close()`; see `start_run`.
-
-        Raises:
-            NighthawkError: As `nighthawk_async.run`, and what entering it raises.
-        """
         return make(*args, **kwargs).start_sync()
 
     return start_run_sync
 
 
 start_run = _starting(run)
+"""Open a run in a task of its own, and return it when it is open.
+
+    run = await nh.start_run("openai-responses:gpt-5.4-nano", everywhere=True)
+    ...
+    await run.aclose()
+
+Beside `async with nighthawk_async.run(…)`, for programs in which no block of code is around everything: hooks
+that are called at startup and shutdown, cells of a notebook. It takes the arguments of `nighthawk_async.run`,
+and raises what that and entering the run raise. The run ends with its event loop at the latest.
+`run.active()` enters it elsewhere; with `everywhere=True` it is the run of every call that has none. Leave it
+with `await run.aclose()`, from any task, thread or event loop; what its tasks have raised is raised there.
+"""
+
 start_run_sync = _starting_from_sync(run)
+"""Open a run in a thread of its own, for programs without an event loop, and return it.
+
+It takes the arguments of `nighthawk_async.run`, and raises what that and entering the run raise. Leave the
+run with `run.close()`; see `start_run`.
+"""
 
 
 def _check_park_after(seconds: object, store: object) -> None:

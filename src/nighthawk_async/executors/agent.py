@@ -435,7 +435,7 @@ class AgentStepExecutor:
 
 
 class _OfLevel(TypedDict, total=False):
-    """What the level of code of a step says about its prompt."""
+    """The arguments of a prompt that follow from the level of code of its step."""
 
     evaluates: bool
     takes_results: bool

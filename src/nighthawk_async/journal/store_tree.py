@@ -80,7 +80,7 @@ class _ShownRun(Struct):
 
 
 class _Asked(NamedTuple):
-    """What is open at a run: its questions, and the approvals that are remembered."""
+    """The open questions of a run, and the approvals that are remembered."""
 
     questions: list[QuestionRow]
     remembered: list[RememberedApproval]

@@ -39,7 +39,7 @@ class Hosting(Protocol):
 
     @property
     def guests(self) -> "Guests":
-        """What runs in it and was not started in it."""
+        """The guests of the run."""
         ...
 
     def extent(self, name: str = ...) -> AbstractAsyncContextManager[None]:
@@ -86,7 +86,7 @@ class _EndingWithRun(Policy):
 
 
 class Guests:
-    """What runs in a run and was not started in it.
+    """The guests of a run: callers that were not started in it.
 
     Args:
         environment: The environment of the run.

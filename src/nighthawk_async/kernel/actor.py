@@ -468,9 +468,8 @@ class StepActor(Steering):
         self._deferred: list[_Envelope] = []
         self.progress: StepProgress = StepProgress(None if parent is None else parent.progress)
         self.slot: Slot | None = None
-        self._has_begun = False
+        self._has_begun = self._is_started = False
         self.keeper: ResourceKeeper | None = None
-        self._is_started = False
         self._messages: deque[_Envelope | Callable[[], object]] = deque()
         self._sent: anyio.Event | None = None  # while the task of the actor waits for a message
 

@@ -189,7 +189,7 @@ class Run:
 
     @property
     def guests(self) -> "Guests":
-        """What runs in the run and was not started in it.
+        """The guests of the run: callers that were not started in it.
 
         Raises:
             NighthawkError: The run is not active.

@@ -127,7 +127,7 @@ class Connection:
 
     @property
     def says(self) -> str:
-        """What the server says of itself: its name and version."""
+        """The name and the version that the server gives of itself."""
         info = self.client.server_info
         return characters(f"{info.name} {info.version}") if info is not None else ""
 

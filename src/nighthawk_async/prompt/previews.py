@@ -448,7 +448,8 @@ class _Walk:
         values: list[Part] = []
         unspent = 0
         shortens = self._shortens
-        self._shortens = self._with_tables and (self._is_selective or shortens or _is_series(opened))
+        is_series = opened.noun == "items" and opened.length > _MOST_WHOLE_NUMBERS  # nobody needs all digits
+        self._shortens = self._with_tables and (self._is_selective or shortens or is_series)
         for index, item in enumerate(items):
             share = remaining if shares is None else max(1, shares[index] + unspent)
             spent = 0 if keys is None else len(keys[index]) // _CHARACTERS_PER_CELL
@@ -527,7 +528,8 @@ class _Walk:
             elif _has_keys(opened):
                 paths[index] = Path(path, "[", parts[index][0])
             else:
-                paths[index] = Path(path, "{" if opened.is_unordered else "[", _place(index, gap, left_out))
+                place = index if gap is None or index < gap else index + left_out
+                paths[index] = Path(path, "{" if opened.is_unordered else "[", place)
             if id(cls) not in OPENERS and self._is_object_type(cls):
                 self._objects.claim(item, cls, paths[index])
         return paths
@@ -597,15 +599,6 @@ class _Walk:
 def _has_keys(opened: Opened) -> bool:
     """Whether the items are pairs."""
     return opened.noun != "items"
-
-
-def _place(index: int, gap: int | None, left_out: int) -> int:
-    return index if gap is None or index < gap else index + left_out
-
-
-def _is_series(opened: Opened) -> bool:
-    """Whether a container holds so many items that nobody needs all digits of each."""
-    return opened.noun == "items" and opened.length > _MOST_WHOLE_NUMBERS
 
 
 def _demand(value: object, cells: int) -> int:

@@ -283,7 +283,7 @@ def _of_functions(code: types.CodeType) -> frozenset[str]:
 
 
 def note_of(sandbox: SandboxSettings, context: StepContext) -> str:
-    """What the prompt of a step says about its sandbox."""
+    """The text about the sandbox in the prompt of a step."""
     kept = [
         name
         for name, value in {**context.referenced_globals, **context.shown_locals}.items()

@@ -8,7 +8,8 @@ What this file does protects nothing: the code can change all of it. Bubblewrap,
 the program outside do.
 """
 
-# It is a program of its own, whose functions are used nowhere else.
+# It is a program of its own, whose functions are used nowhere else. It has asyncio in place of AnyIO, because
+# nothing but the standard library is sure to be there.
 # ruff: noqa: D102, D103
 # mypy: ignore-errors
 # pyright: basic, reportArgumentType=false, reportCallIssue=false

@@ -38,7 +38,7 @@ _EXCEPTIONS: Mapping[str, type[BaseException]] = {
 
 
 class WireError(Exception):
-    """What has come from a process is no value."""
+    """A message from a process is no value."""
 
 
 def encode(value: Any, is_async: Callable[[Reference], bool]) -> Any:

@@ -55,7 +55,7 @@ class CodeFailure(Struct, frozen=True, kw_only=True):
 
 
 class CellEnd(Struct, frozen=True, kw_only=True):
-    """How a cell has ended.
+    """The end of a cell.
 
     Args:
         value: The value of the expression, or of the last line; UNSET for none.

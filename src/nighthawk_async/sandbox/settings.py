@@ -13,7 +13,7 @@ _MEMORY = {"monty": 64 * 2**20, "process": 512 * 2**20}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxSettings(CodeLevel):
-    """What a sandbox is made with; see `declaration.Sandbox`."""
+    """The settings of a sandbox; see `declaration.Sandbox`."""
 
     kind: SandboxKind = "monty"
     memory: int | None = None

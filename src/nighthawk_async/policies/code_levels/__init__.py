@@ -1,1 +1,1 @@
-"""What code of a model may do in a step: `code=`."""
+"""The levels of code of a model in a step: `code=`."""

@@ -1,4 +1,4 @@
-"""What can be said about code before it runs, at the level `shown`.
+"""The check of code before it runs, at the level `shown`.
 
 Each text is looked at once, whatever the step: what is refused in any step, and what depends on the names
 that the step shows.
@@ -78,7 +78,7 @@ _Problem: TypeAlias = tuple[str, str]
 
 
 class Findings(Struct, frozen=True):
-    """What a text says, whatever the step.
+    """The findings in a text, whatever the step.
 
     Args:
         problem: What no step allows; None for nothing.

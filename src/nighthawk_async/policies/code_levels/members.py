@@ -1,4 +1,4 @@
-"""What the code of a step checks while it runs: attributes of values that are not known before.
+"""Checks in the code of a step while it runs: attributes of values that are not known before.
 
 The functions here take the places of attributes and of some calls in the compiled code (`rewriting`).
 """

@@ -116,7 +116,7 @@ class _ShownNames:
         return name in context.step_globals and self._is_shown_type(context.step_globals[name])
 
     def standard(self, name: str) -> object | None:
-        """What a global of the program means if it is, or is part of, a module that code can import."""
+        """The meaning of a global of the program if it is, or is part of, a module that code can import."""
         value: Any = self._context.step_globals.get(name)
         if isinstance(value, types.ModuleType):
             title = value.__name__

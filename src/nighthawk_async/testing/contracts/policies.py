@@ -134,7 +134,7 @@ class PolicyContract(Contract):
             check(caught is raised, f"{raised!r} became {caught!r}")
 
     async def test_a_refused_commit_stays_refused(self) -> None:
-        """What a policy inside refuses is not committed."""
+        """Nothing is committed that a policy inside refuses."""
         executor = CallbackExecutor(_adding)
         caught: Exception | None = None
         try:

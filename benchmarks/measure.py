@@ -43,12 +43,11 @@ class Benchmark:
         operations: How many operations one round has.
         quick_operations: The same, for the quick suite, and for the round that warms up.
         rounds: How many rounds are measured.
-        smallest_suite: The smallest suite that holds it. The quick suite takes half a minute for all
-            benchmarks together that are not exact, and looks for crashes only with them.
+        smallest_suite: The smallest suite that holds it. The quick suite takes about a minute for all
+            benchmarks together, and looks for crashes and failed operations only.
         is_peer: Whether it measures something else than this project: then it is measured on request only.
         most_rounds: Rounds are added, up to this many, while they disagree and the benchmark has not taken
-            long; None for none.
-        is_exact: Whether the quick suite measures it as the other suites do, with nothing beside it.
+            long; None for none. The quick suite adds none.
         is_warmed_up: Whether a round that does not count comes first.
         collects_garbage: Whether the garbage collector of the measuring process is at work; it is at rest for
             others, so that it does not strike one round by chance.
@@ -67,7 +66,6 @@ class Benchmark:
     smallest_suite: Suite = "quick"
     is_peer: bool = False
     most_rounds: int | None = None
-    is_exact: bool = False
     is_warmed_up: bool = True
     collects_garbage: bool = False
     workload: str | None = None
@@ -148,7 +146,8 @@ def measure(benchmark: Benchmark, *, is_quick: bool = False) -> list[Result]:
         _figures_of(benchmark, min(operations, benchmark.quick_operations))
     figures = [_figures_of(benchmark, operations) for _ in range(rounds)]
     while (
-        len(figures) < (benchmark.most_rounds or 0)
+        not is_quick
+        and len(figures) < (benchmark.most_rounds or 0)
         and time.monotonic() - began < LONG_SECONDS
         and not _is_steady(figures)
     ):

@@ -76,22 +76,18 @@ def run_all(found: Sequence[FoundBenchmark], *, is_quick: bool) -> Iterator[Outc
     Args:
         found: The benchmarks.
         is_quick: Whether to do few operations. Times do not count then: the benchmarks of a module share a
-            process, and as many modules are at work at once as there are processors. Those that are exact
-            come after the others, alone and with all operations.
+            process, and as many modules are at work at once as there are processors.
     """
     if not is_quick:
         yield from (_run_alone(each) for each in found)
         return
-    exact = [each for each in found if each.benchmark.is_exact]
-    others = [each for each in found if not each.benchmark.is_exact]
-    modules = [list(group) for _, group in groupby(others, key=lambda each: each.module)]
+    modules = [list(group) for _, group in groupby(found, key=lambda each: each.module)]
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         try:
             yield from chain.from_iterable(pool.map(_run_quickly, modules))
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-    yield from (_run_alone(each) for each in exact)
 
 
 def _run_alone(found: FoundBenchmark) -> Outcome:

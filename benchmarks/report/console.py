@@ -1,6 +1,6 @@
 """A run as it is told on a terminal. It measures and writes nothing else."""
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from rich.console import Console
 from rich.table import Table
@@ -12,7 +12,7 @@ from .goals import Judgement
 from .markdown import bound_in_words, busy_warning, difference_in_words
 from .side_by_side import Grid, brief_grid, grids_of_workloads
 
-__all__ = ["tell_bounds", "tell_comparison", "tell_outcome", "tell_report"]
+__all__ = ["tell_bounds", "tell_comparison", "tell_errors", "tell_outcome", "tell_report"]
 
 
 def tell_outcome(console: Console, outcome: Outcome, place: str) -> None:
@@ -59,6 +59,23 @@ def tell_bounds(console: Console, judgements: Iterable[Judgement]) -> bool:
     for each in bounded:
         _say(console, f"{'ABOVE ITS BOUND' if each.exceeds_bound else 'ratio'}: {bound_in_words(each)}")
     return not any(each.exceeds_bound for each in bounded)
+
+
+def tell_errors(console: Console, report: Report, peers: Container[str]) -> bool:
+    """Name the benchmarks some of whose operations failed.
+
+    Args:
+        console: Where to.
+        report: The run.
+        peers: The benchmarks of other projects, whose failed operations are theirs.
+
+    Returns:
+        Whether there are none.
+    """
+    lossy = [each.benchmark for each in report.lossy if each.benchmark not in peers]
+    for name in lossy:
+        _say(console, f"OPERATIONS FAILED: {report.errors_of(name):g} in one round of {name}")
+    return not lossy
 
 
 def tell_comparison(console: Console, comparison: Comparison) -> None:

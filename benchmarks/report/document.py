@@ -51,6 +51,11 @@ class Report:
         """The benchmarks that failed."""
         return [outcome for outcome in self.outcomes if outcome.state == "failed"]
 
+    @property
+    def lossy(self) -> list[Outcome]:
+        """The benchmarks that were measured, but some of whose operations failed."""
+        return [outcome for outcome in self.outcomes if self.errors_of(outcome.benchmark)]
+
     def errors_of(self, benchmark: str) -> float:
         """The most operations of a benchmark that failed in one round."""
         errors = self.result("errors", benchmark=benchmark)

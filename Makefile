@@ -10,16 +10,18 @@ ARGS ?=
 NOX := .venv/bin/python -m nox
 
 .DEFAULT_GOAL := help
-.PHONY: help demo service test ray lowest pyodide coverage attacks kills bench bench-full bench-peers docs lint types check clean tools
+.PHONY: help demo service test test-all ray lowest pyodide coverage attacks kills bench bench-full bench-peers docs lint types check weekly clean tools
 
 help:
 	@echo "make demo         watch natural functions run on a small model on this machine"
 	@echo "make service      serve natural functions over HTTP, with a dashboard, on the same model"
 	@echo "make test         run the tests on every Python found among 3.11 to 3.14"
+	@echo "make test-all     run the weekly tests too, and all cases of all tests"
 	@echo "make ray          run the tests of workers on Ray, in an environment of their own"
 	@echo "make lowest       run tests with the lowest releases of other packages that are allowed"
 	@echo "make pyodide      run the tests of annotations on Python 3.14 in Pyodide"
 	@echo "make check        lint, types, docs and tests: what a change must pass"
+	@echo "make weekly       what takes too long for every change: test-all, lowest, attacks, kills, bench"
 	@echo "make lint         style and formatting (ARGS=--fix mends)"
 	@echo "make types        strict type checking (ARGS=--report tells how complete the interface is)"
 	@echo "make docs         build the documentation into site/ (ARGS=serve shows it)"
@@ -31,10 +33,11 @@ help:
 	@echo "make kills        kill durable runs at every moment, some thousand times"
 	@echo "make clean        remove everything that was built"
 
-demo service test ray lowest pyodide coverage attacks kills bench bench-full bench-peers docs lint types: tools
+demo service test test-all ray lowest pyodide coverage attacks kills bench bench-full bench-peers docs lint types: tools
 demo:     ; @$(NOX) -s demo -- $(ARGS)
 service:  ; @$(NOX) -s service -- $(ARGS)
 test:     ; @$(NOX) -s tests -- $(ARGS)
+test-all: ; @$(NOX) -s test-all -- $(ARGS)
 ray:      ; @$(NOX) -s ray -- $(ARGS)
 lowest:   ; @$(NOX) -s lowest -- $(ARGS)
 pyodide:  ; @$(NOX) -s pyodide -- $(ARGS)
@@ -50,6 +53,9 @@ types:    ; @$(NOX) -s types -- $(ARGS)
 
 check: tools
 	@$(NOX) -s lint types docs tests
+
+weekly: tools
+	@$(NOX) -s test-all lowest attacks kills bench
 
 # The requirement is read from pyproject.toml; .venv is built again only when that or the interpreter is gone or new.
 tools:

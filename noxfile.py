@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -23,6 +24,8 @@ nox.options.error_on_missing_interpreters = bool(os.environ.get("PYTHONS"))
 nox.options.download_python = "never"
 nox.options.sessions = ["tests", "lint", "types", "docs"]
 
+# An environment is compiled once, when it is made, and not by each process that begins in it.
+os.environ.setdefault("UV_COMPILE_BYTECODE", "1")
 # Tests start hundreds of processes, each of which would otherwise compile the library again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # The interpreters are the machine's own; uv would otherwise fetch one from a host that is no package
@@ -38,8 +41,7 @@ CODE = ["src", "tests", "benchmarks", "examples", "noxfile.py"]
 
 
 # Tests of what a Python can change: the language, annotations, tracebacks, threads and cancellation, signals,
-# the standard library's limits. The first Python found runs all tests, the others these, most of them on the
-# event loop that the first leaves out.
+# the standard library's limits. The first Python found runs all tests, the others one case of each of these.
 DEPENDS_ON_PYTHON = [
     "tests/faults/test_bad_input.py",
     "tests/faults/test_cancellation.py",
@@ -181,17 +183,38 @@ def tests(session: nox.Session) -> None:
 
     Tests wait for servers, processes and clocks now and then, so the processors have room for one more.
 
+    The first Python that is found runs all of them but the weekly ones, the others one case of each function
+    that a Python can change.
+    """
+    run_tests(session, "--other-turn", "--one-case", *DEPENDS_ON_PYTHON)
+
+
+@nox.session(name="test-all", python=pythons_to_test())
+def test_all(session: nox.Session) -> None:
+    """Run the weekly tests too, and all cases of all tests; arguments after `--` go to pytest.
+
     The first Python that is found runs all of them, the others what a Python can change.
+    """
+    run_tests(session, "--other-turn", *DEPENDS_ON_PYTHON, always=("--all-cases",))
+
+
+def run_tests(session: nox.Session, *later: str, always: Sequence[str] = ()) -> None:
+    """Run tests on one process more than there are processors.
+
+    Args:
+        session: The session.
+        later: What pytest is told on the Pythons after the first one.
+        always: What it is told on each.
     """
     prepare(session, "test", extras="all")
     install_npm_packages(session)
     if session.posargs:
-        session.run("pytest", *session.posargs)
+        session.run("pytest", *always, *session.posargs)
         return
-    chosen = ["--other-turn", *DEPENDS_ON_PYTHON] if PYTHONS_SEEN else []
+    chosen = later if PYTHONS_SEEN else ()
     PYTHONS_SEEN.append(str(session.python))
     processes = f"--numprocesses={(os.cpu_count() or 1) + 1}"
-    session.run("pytest", processes, "--dist=worksteal", "--durations=20", *chosen)
+    session.run("pytest", processes, "--dist=worksteal", "--durations=20", *always, *chosen)
 
 
 @nox.session
@@ -332,29 +355,51 @@ def types(session: nox.Session) -> None:
         return
     folder = Path(session.create_tmp()).resolve()
     session.run("python", "-m", "tests.types.pages", str(folder / "pages"))
-    # A project of its own, because pyright leaves out folders whose names begin with a dot.
-    pages = {"extends": str(PROJECT_FILE), "include": ["pages"]}
-    (folder / "pyrightconfig.json").write_text(json.dumps(pages))
+    session.run("python", "-m", "tests.types.pages", str(folder / "first"), "--first")
+    (folder / "pyrightconfig.json").write_text(json.dumps(pyright_project(folder)))
     with ThreadPoolExecutor(1) as beside:  # each of the two takes one processor
-        files = PROJECT["tool"]["mypy"]["files"]
-        checked = beside.submit(session.run, "mypy", *files, str(folder / "pages"))
-        session.run("pyright", "--pythonpath", python_of(session))
-        session.run("pyright", "--pythonpath", python_of(session), "--project", str(folder))
+        pyright = ("pyright", "--pythonpath", python_of(session), "--project", str(folder))
+        checked = beside.submit(session.run, *pyright)
+        session.run("mypy", *PROJECT["tool"]["mypy"]["files"], str(folder / "pages"))
+        check_first_pages(session, folder / "first", cache=folder / "mypy-first")
         checked.result()
-    check_first_pages(session, folder / "first")
 
 
-def check_first_pages(session: nox.Session, folder: Path) -> None:
-    """Check the pages that a user reads first with the default rules of ruff, mypy and pyright."""
-    session.run("python", "-m", "tests.types.pages", str(folder), "--first")
+def pyright_project(folder: Path) -> dict[str, object]:
+    """The settings of one run of pyright over everything, which reads the library once.
+
+    Strict is what `pyproject.toml` includes, and the pages. Those that a user reads first have the default
+    rules. pyright leaves out folders whose names begin with a dot unless it is told what else to leave out.
+
+    Args:
+        folder: Where the pages are, below `pages` and `first`.
+    """
+    settings = PROJECT["tool"]["pyright"]
+    strict = [*(os.path.relpath(HERE / path, folder) for path in settings["include"]), "pages"]
+    return {
+        "include": [*strict, "first"],
+        "strict": strict,
+        "exclude": ["**/node_modules"],
+        "pythonVersion": settings["pythonVersion"],
+        "extraPaths": [os.path.relpath(HERE, folder), os.path.relpath(HERE / "src", folder)],
+        "stubPath": os.path.relpath(HERE / "typings", folder),
+    }
+
+
+def check_first_pages(session: nox.Session, folder: Path, *, cache: Path) -> None:
+    """Check the pages that a user reads first with the default rules of ruff and mypy.
+
+    Args:
+        session: The session.
+        folder: Where the pages are.
+        cache: Where mypy keeps what it knows of the library, for all of them.
+    """
     session.run("ruff", "check", "--isolated", "--no-cache", "examples")
     for made in (folder, *sorted({each.parent for each in folder.glob("*/*.py")})):
+        files = [str(each.relative_to(made)) for each in sorted(made.glob("*.py"))]
         with session.chdir(made):  # as its reader does, for whom the files of the folder are their own
-            files = [str(each) for each in sorted(made.glob("*.py"))]
             session.run("ruff", "check", "--isolated", "--no-cache", *files)
-            session.run("mypy", "--config-file=", *files)
-    (folder / "pyrightconfig.json").write_text(json.dumps({"include": ["."]}))
-    session.run("pyright", "--pythonpath", python_of(session), "--project", str(folder))
+            session.run("mypy", "--config-file=", f"--cache-dir={cache}", *files)
 
 
 def python_of(session: nox.Session) -> str:

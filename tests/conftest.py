@@ -26,14 +26,15 @@ from tests.bytecode import compile_share
 from tests.detectors.event_loop import EventLoopWatch, TrioSteps, watching_asyncio
 from tests.detectors.leftovers import describe_leftovers, take_stock, wait_for_leftovers
 from tests.detectors.network import Attempts, confined_to_loopback
-from tests.long_first import put_long_tests_first
+from tests.long_first import DurationKeeper, put_long_tests_first
 from tests.quick_looks import looking_quickly
 from tests.turns import keep_turns
 from tests.unsteady import take_recorder
 from tests.warm_python import open_template
+from tests.weekly import keep_cases_of_every_change, keep_one_case
 
 WATCH = EventLoopWatch(bound_seconds=2.0)
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 30.0
 _SESSION = ExitStack()
 _OUTCOME = pytest.StashKey[bool]()
 _ATTEMPTS = pytest.StashKey[Attempts]()
@@ -96,13 +97,20 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option of later Pythons."""
+    """Add the options that choose among the cases."""
     text = "run other cases of those that take turns than the first Python does"
     parser.addoption("--other-turn", action="store_true", help=text)
+    parser.addoption("--one-case", action="store_true", help="run one case of each test function")
+    text = "keep the seconds of long test functions in tests/durations.json"
+    parser.addoption("--keep-durations", action="store_true", help=text)
+    text = "run weekly tests too, and all cases of all tests"
+    parser.addoption("--all-cases", action="store_true", help=text)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Start watching."""
+    if config.getoption("--keep-durations") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(DurationKeeper())
     recorder = take_recorder()
     if recorder is not None:
         config.pluginmanager.register(recorder)
@@ -119,8 +127,10 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Watch tests marked `trio` too, refuse markers without a reason, and let backends take turns."""
+    """Watch tests marked `trio` too, refuse markers without a reason, and choose among the cases."""
     keep_turns(config, items)
+    keep_cases_of_every_change(config, items)
+    keep_one_case(config, items)
     put_long_tests_first(config, items)
     for item in items:
         if item.get_closest_marker("trio") is not None:
@@ -164,6 +174,12 @@ def pytest_runtest_makereport(
     report = yield
     item.stash[_OUTCOME] = item.stash.get(_OUTCOME, True) and report.passed
     return report
+
+
+@pytest.fixture(scope="session")
+def all_cases(pytestconfig: pytest.Config) -> bool:
+    """Whether all cases are asked for: otherwise a test whose size can change takes about a fifth."""
+    return bool(pytestconfig.getoption("--all-cases"))
 
 
 @pytest.fixture(scope="session")

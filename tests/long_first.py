@@ -1,28 +1,49 @@
-"""Long tests begin first in a run of several processes: begun among the last, one is waited for alone."""
+"""Long tests begin first in a run of several processes: begun among the last, one is waited for alone.
 
+`tests/durations.json` has the seconds of each test function that took long, the longest first. It is written
+by `make test PYTHONS=3.13 ARGS="-n 3 --dist=worksteal --keep-durations"`: what a run measured replaces what
+stood there, and what it did not run stays.
+"""
+
+import json
+from collections import defaultdict
 from itertools import chain, islice
+from pathlib import Path
 
 import pytest
 
-__all__ = ["LONG", "put_long_tests_first", "shares"]
+__all__ = ["LONG", "DurationKeeper", "put_long_tests_first", "shares"]
 
-LONG = (
-    "tests/unit/cli/test_demo_evaluation.py",
-    "tests/faults/test_improve_on_real_model.py",
-    "tests/faults/test_generated_kills.py",
-    "tests/docs/test_examples.py",
-    "tests/architecture/test_core.py",
-    "tests/faults/test_long_step_kills.py",
-    "tests/specification/test_permission_lazy_names.py",
-    "tests/property/test_mutated_responses.py",
-    "tests/unit/distributed/test_poison_calls.py",
-    "tests/benchmarks/test_ratios.py",
-    "tests/benchmarks/test_measure.py",
-    "tests/unit/distributed/test_lent_budgets.py",
-    "tests/unit/distributed/test_budgets_of_lost_workers.py",
-    "tests/faults/test_fault_matrix.py::test_faults_that_keep_one_waiting_end_in_time_and_spoil_nothing",
-)
-"""Files, or tests, that take ten seconds and more, the longest first. What is not there costs time alone."""
+FILE = Path(__file__).with_name("durations.json")
+LONG = tuple(json.loads(FILE.read_text()))
+"""Test functions, or files, the longest first. What is not there costs time alone."""
+
+SHORTEST_SECONDS = 3.0
+"""Functions whose cases together take less are not kept."""
+
+
+class DurationKeeper:
+    """A plugin of pytest that keeps how long the cases of each function took.
+
+    Args:
+        file: Where they are kept.
+    """
+
+    def __init__(self, file: Path = FILE) -> None:
+        self._file = file
+        self._seconds: defaultdict[str, float] = defaultdict(float)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Add the time of a test, of its preparation or of its cleanup."""
+        self._seconds[report.nodeid.partition("[")[0]] += report.duration
+
+    def pytest_sessionfinish(self) -> None:
+        """Write the table."""
+        known: dict[str, int] = json.loads(self._file.read_text()) if self._file.exists() else {}
+        found = {name: round(seconds) for name, seconds in self._seconds.items()}
+        kept = {name: seconds for name, seconds in (known | found).items() if seconds >= SHORTEST_SECONDS}
+        rows = dict(sorted(kept.items(), key=lambda row: (-row[1], row[0])))
+        self._file.write_text(json.dumps(rows, indent=1) + "\n")
 
 
 def put_long_tests_first(config: pytest.Config, items: list[pytest.Item]) -> None:

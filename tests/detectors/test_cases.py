@@ -34,6 +34,25 @@ async def test_cases_are_awaited_and_have_fixtures(number: int, record_property:
     record_property("number", number)
 
 
+def test_every_case_is_carried_out_and_every_failure_is_named() -> None:
+    seen: list[int] = []
+
+    @every("number", range(4))
+    def check(number: int) -> None:
+        seen.append(number)
+        if number == 1:
+            pytest.fail("no")
+        assert number != 3
+
+    with pytest.raises(BaseExceptionGroup) as raised:
+        check()
+    assert seen == [0, 1, 2, 3]
+    assert [each.__notes__ for each in raised.value.exceptions] == [
+        ["in the case {'number': 1}"],
+        ["in the case {'number': 3}"],
+    ]
+
+
 def test_there_is_a_case_and_an_argument_for_it() -> None:
     with pytest.raises(AssertionError, match="there is no case"):
         every("number", [])

@@ -1,6 +1,5 @@
 """What several tests of faults share."""
 
-import os
 import random
 from collections.abc import Iterator
 
@@ -8,6 +7,7 @@ import pytest
 
 from nighthawk_async.testing.killing import ProgramKiller
 from tests.faults.durable.lives import warm_killer
+from tests.seeds import seed_of
 from tests.unit.journal.postgresql_server import PostgresqlServer, running_server
 
 
@@ -26,8 +26,6 @@ def killer() -> Iterator[ProgramKiller]:
 
 
 @pytest.fixture
-def chance() -> random.Random:
-    """Random numbers. `NIGHTHAWK_KILL_SEED` repeats them."""
-    seed = int(os.environ.get("NIGHTHAWK_KILL_SEED") or random.SystemRandom().randrange(2**32))
-    print(f"NIGHTHAWK_KILL_SEED={seed}")  # pytest shows it when the test fails
-    return random.Random(seed)
+def chance(request: pytest.FixtureRequest) -> random.Random:
+    """Random numbers: the same in every run, but with `--all-cases`. `NIGHTHAWK_KILL_SEED` sets the seed."""
+    return random.Random(seed_of(request, "NIGHTHAWK_KILL_SEED"))

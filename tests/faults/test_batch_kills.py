@@ -86,17 +86,15 @@ def test_a_run_that_was_killed_while_it_waited_finds_its_batch_again(
 @pytest.mark.timeout(3600)  # for all records on a busy machine
 @pytest.mark.parametrize(("model", "backend"), CASES)
 def test_a_run_with_batches_may_be_killed_at_any_record(
-    killer: ProgramKiller, tmp_path: Path, model: str, backend: str
+    killer: ProgramKiller, tmp_path: Path, chance: random.Random, all_cases: bool, model: str, backend: str
 ) -> None:
     _, records = live_to_the_end(killer, tmp_path / "whole", model, backend)
-    seed = int(os.environ.get("NIGHTHAWK_KILL_SEED", random.randrange(2**32)))
-    print(f"NIGHTHAWK_KILL_SEED={seed}")
     points = [
         KillPoint(record=record, when=when)
         for record in range(1, records + 1)
         for when in ("before", "after")
     ]
     if settings.get_current_profile_name() != "explore":
-        points = random.Random(seed).sample(points, CHOSEN)
+        points = chance.sample(points, CHOSEN if all_cases else 1)
     for number, point in enumerate(points):
         live_to_the_end(killer, tmp_path / f"{number}", model, backend, point)

@@ -21,19 +21,19 @@ from tests.faults.generated.values import MAKERS
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="each life is forked from one that is warm")
 
-KILLS = 30
+KILLS, KILLS_OF_ALL_CASES = 6, 30
 MOST_RUNS = 10
 """Runs without a rule; after so many that found nothing the control fails."""
 SEED = 1
 """Always the same programs: those of a seed of its own each time are for the session `kills`."""
 
 
-def test_killed_generated_programs_continue(tmp_path: Path, killer: ProgramKiller) -> None:
+def test_killed_generated_programs_continue(tmp_path: Path, killer: ProgramKiller, all_cases: bool) -> None:
     chance = random.Random(SEED)
     matrix = GeneratedMatrix(
         killer, tmp_path, chance, {"sqlite": None}, list(MAKERS), only_supported=True, changed_part=0
     )
-    generate_until(matrix, KILLS, SEED)
+    generate_until(matrix, KILLS_OF_ALL_CASES if all_cases else KILLS, SEED)
     assert {kind: matrix.figures[kind] for kind in KINDS if matrix.figures[kind]} == {}
 
 

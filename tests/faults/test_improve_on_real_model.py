@@ -6,6 +6,7 @@ from pathlib import Path
 from types import ModuleType
 
 import anyio
+import pytest
 
 from nighthawk_async.evals import improve, load_cases
 from tests.docs.examples import pages_of
@@ -32,6 +33,8 @@ def _written(folder: Path) -> ModuleType:
     return module
 
 
+# tests/unit/evals improve blocks on scripted answers, and test_demo_evaluation evaluates on this model.
+@pytest.mark.weekly
 async def test_the_block_of_the_tutorial_is_improved(tmp_path: Path) -> None:
     module = _written(tmp_path)
     with anyio.fail_after(480):

@@ -1,7 +1,7 @@
 """A run that is parked again and again is killed at its records, right before and after it is parked too.
 
-The normal run kills at a few records that a seed chooses; `--hypothesis-profile=explore` kills before and
-after every record. `NIGHTHAWK_KILL_SEED` repeats a seed.
+The normal run kills at two records that a seed chooses, with `--all-cases` at four;
+`--hypothesis-profile=explore` kills before and after every record. `NIGHTHAWK_KILL_SEED` sets the seed.
 """
 
 import os
@@ -76,17 +76,17 @@ def live_to_the_end(
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_a_parked_run_survives_kills(killer: ProgramKiller, tmp_path: Path, backend: str) -> None:
+def test_a_parked_run_survives_kills(
+    killer: ProgramKiller, tmp_path: Path, chance: random.Random, all_cases: bool, backend: str
+) -> None:
     kills, parked = live_to_the_end(killer, tmp_path / "whole", backend)
     assert (kills, len(parked)) == (0, 4)
-    seed = int(os.environ.get("NIGHTHAWK_KILL_SEED") or random.SystemRandom().randrange(2**32))
-    print(f"NIGHTHAWK_KILL_SEED={seed}")  # pytest shows it when the test fails
-    chance = random.Random(seed)
     moments: list[Literal["before", "after"]] = ["before", "after"]
     points = [(record, when) for record in range(1, parked[-1] + 3) for when in moments]
     if settings.get_current_profile_name() != "explore":
         chosen = [(record, when) for record in chance.sample(parked, 1) for when in moments]
-        points = chosen + chance.sample([point for point in points if point not in chosen], CHOSEN)
+        others = chance.sample([point for point in points if point not in chosen], CHOSEN)
+        points = [*chosen, *others] if all_cases else [chance.choice(chosen), *others[:1]]
     for record, when in points:
         kill_at = KillPoint(record=record, when=when)
         kills, _ = live_to_the_end(killer, tmp_path / f"{record}-{when}", backend, kill_at)

@@ -2,6 +2,8 @@
 
 import json
 from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -39,6 +41,14 @@ from tests.property.mutations import every_single_change, mutated
 CAPABILITIES = ModelCapabilities(reasoning=True, prompt_caching=True, structured_output=True)
 
 protocols = pytest.mark.parametrize("protocol", GOOD_RESPONSES)
+
+
+OF_EVERY_CHANGE = 5
+"""One in so many changes is tried, unless all cases are asked for; the next value has other replacements."""
+
+
+def changes_of(document: Any, all_cases: bool) -> Iterator[Any]:
+    return islice(every_single_change(document), 0, None, 1 if all_cases else OF_EVERY_CHANGE)
 
 
 def decoded(good: GoodResponse, stream: list[Any]) -> list[ModelEvent] | None:
@@ -167,9 +177,11 @@ def test_the_good_responses_are_good(protocol: str) -> None:
 
 
 @protocols
-def test_a_stream_with_one_value_changed_ends_once_and_can_be_answered(protocol: str) -> None:
+def test_a_stream_with_one_value_changed_ends_once_and_can_be_answered(
+    protocol: str, all_cases: bool
+) -> None:
     good = GOOD_RESPONSES[protocol]
-    for stream in every_single_change(good.stream):
+    for stream in changes_of(good.stream, all_cases):
         check(good, decoded(good, stream))
 
 
@@ -183,9 +195,11 @@ def test_a_stream_with_several_changes_ends_once_and_can_be_answered(
 
 
 @protocols
-def test_a_whole_answer_with_one_value_changed_ends_once_and_can_be_answered(protocol: str) -> None:
+def test_a_whole_answer_with_one_value_changed_ends_once_and_can_be_answered(
+    protocol: str, all_cases: bool
+) -> None:
     good = GOOD_RESPONSES[protocol]
-    for whole in every_single_change(good.whole):
+    for whole in changes_of(good.whole, all_cases):
         check(good, whole_events(good, whole))
 
 

@@ -30,11 +30,24 @@ async def classify_badly(review: str) -> Label:
     return label
 
 
-@pytest.mark.timeout(600)
-@pytest.mark.skipif(
+on_the_model = pytest.mark.skipif(
     WEIGHTS is None or not are_weights_whole(WEIGHTS, weights_path(WEIGHTS)),
     reason="the weights of the embedded model are not there: nighthawk-async models pull smollm2-135m",
 )
+
+
+@on_the_model
+def test_some_reviews_of_the_demonstration_are_decided_on_the_model() -> None:
+    pytest.importorskip("xllamacpp")
+    some = replace(evaluation, cases=evaluation.cases[:6], executor="local:smollm2-135m")
+    report = anyio.run(some.run, backend="trio")
+    assert len(report.trials) == report.decided == 6
+    assert report.usage.requests > 0
+
+
+@pytest.mark.weekly
+@pytest.mark.timeout(600)
+@on_the_model
 def test_the_gate_of_the_demonstration_holds_and_catches_a_worse_prompt(tmp_path: Path) -> None:
     pytest.importorskip("xllamacpp")
     good, bad = tmp_path / "good.jsonl", tmp_path / "bad.jsonl"

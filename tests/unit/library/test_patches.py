@@ -1,7 +1,6 @@
 """Patches: as `git apply` and `patch` apply them, byte for byte, or refused."""
 
 import itertools
-import os
 import random
 import shutil
 import subprocess
@@ -14,6 +13,7 @@ from hypothesis import settings
 from nighthawk_async.library import PatchError
 from nighthawk_async.library.patch_forms import read_patch
 from nighthawk_async.library.patches import patched_files
+from tests.seeds import seed_of
 
 PAIRS = 60 if settings().max_examples <= 100 else 1_500
 LINES = (
@@ -86,10 +86,11 @@ def changed(chance: random.Random, text: str) -> str:
 @pytest.mark.skipif(
     not (shutil.which("git") and shutil.which("patch")), reason="git and patch are the oracles"
 )
-def test_random_patches_agree_with_git_and_patch_or_are_refused(tmp_path: Path) -> None:
-    seed = int(os.environ.get("NIGHTHAWK_PATCH_SEED") or random.SystemRandom().randrange(2**32))
-    print(f"NIGHTHAWK_PATCH_SEED={seed}")  # pytest shows it when the test fails
-    chance, oracle = random.Random(seed), Oracle(tmp_path)
+def test_random_patches_agree_with_git_and_patch_or_are_refused(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    chance = random.Random(seed_of(request, "NIGHTHAWK_PATCH_SEED"))
+    oracle = Oracle(tmp_path)
     applied = 0
     for _ in range(PAIRS):
         old = made_text(chance)

@@ -360,7 +360,7 @@ def default_recursion_limit() -> Any:
 
 @pytest.mark.usefixtures("default_recursion_limit")
 @pytest.mark.parametrize("by_model", [True, False])
-@pytest.mark.parametrize("depth", [200, 500])
+@pytest.mark.parametrize("depth", [200, pytest.param(500, marks=pytest.mark.weekly)])
 async def test_deep_steps_are_cancelled(depth: int, by_model: bool) -> None:
     reached, ended = anyio.Event(), list[type[BaseException]]()
 
@@ -418,12 +418,13 @@ async def test_deep_steps_are_cancelled_with_everything_around_them(by_model: bo
 
 @pytest.mark.usefixtures("default_recursion_limit")
 @pytest.mark.parametrize("by_model", [True, False])
-async def test_deep_steps_end_normally(by_model: bool) -> None:
-    recursion = Recursion(depth=300, by_model=by_model)
-    async with nh.run(recursion.executor, max_depth=300) as run:
+async def test_deep_steps_end_normally(by_model: bool, all_cases: bool) -> None:
+    depth = 300 if all_cases else 200
+    recursion = Recursion(depth=depth, by_model=by_model)
+    async with nh.run(recursion.executor, max_depth=depth) as run:
         await dive(1, recursion.below)
-    assert recursion.levels == list(range(1, 301))
-    assert (run.usage_meter.steps, recursion.errors) == (300, [])
+    assert recursion.levels == list(range(1, depth + 1))
+    assert (run.usage_meter.steps, recursion.errors) == (depth, [])
 
 
 @pytest.mark.usefixtures("default_recursion_limit")

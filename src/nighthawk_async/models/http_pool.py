@@ -25,7 +25,7 @@ from ..kernel.environment import shared_in_run
 from .pacing import PACER_MAKER, Pacer
 
 if TYPE_CHECKING:
-    from .http_transport import HttpConnection
+    from .http_transport import HttpConnection, RequestHeads
 
 _CLOSE_SECONDS = 2.0
 _IDLE_SECONDS = 30.0  # the least that providers and gateways keep
@@ -81,6 +81,7 @@ class HttpPool:
         self._max_idle = max_idle
         self._idle: dict[_Origin, deque[_Idle]] = {}
         self._connecting: dict[_Origin, anyio.Semaphore] = {}
+        self._heads: RequestHeads | None = None
         self._idle_count = 0
         self._in_flight = 0
         self._is_closed = False
@@ -146,12 +147,7 @@ class HttpPool:
             connection = free.pop().connection
             self._idle_count -= 1
         else:
-            from .http_transport import HttpConnection  # httpx is loaded on first use
-
-            connecting = self._connecting.setdefault(_origin(url), anyio.Semaphore(_CONNECTING_AT_ONCE))
-            connection = HttpConnection(
-                url, connecting=connecting, keepalive_seconds=_idle_seconds(url.scheme)
-            )
+            connection = self._new_connection(url)
         self._in_flight += 1
         return connection, expired
 
@@ -170,6 +166,18 @@ class HttpPool:
         free.append(_Idle(connection, anyio.current_time(), url.scheme))
         self._idle_count += 1
         return expired
+
+    def _new_connection(self, url: SplitResult) -> "HttpConnection":
+        from .http_transport import HttpConnection, RequestHeads  # httpx is loaded on first use
+
+        if self._heads is None:
+            self._heads = RequestHeads()
+        return HttpConnection(
+            url,
+            connecting=self._connecting.setdefault(_origin(url), anyio.Semaphore(_CONNECTING_AT_ONCE)),
+            keepalive_seconds=_idle_seconds(url.scheme),
+            heads=self._heads,
+        )
 
     def _expired(self) -> list["HttpConnection"]:
         """Remove a few of the connections, to any origin, that were idle for too long."""
@@ -226,6 +234,11 @@ class RawExchange:
     def was_cut(self) -> bool:
         """Whether the server broke off the response's body before its end."""
         return self._connection is not None and self._connection.was_cut
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether the response has arrived as a whole, so that reading on waits for nothing."""
+        return self._connection is None or self._connection.is_at_end
 
     async def __aenter__(self) -> Self:
         connection, expired = self._pool.take_nowait(self._url)

@@ -1,7 +1,7 @@
 """HTTP/1.1 in its plain form, which is the one that endpoints of models use. No I/O.
 
-h11 reads all that HTTP allows, and takes as long for it as everything else that a connection does. This module
-reads a part of that, with the same result: a response whose head is in ASCII, came as a whole with the first
+h11 reads all that HTTP allows, and takes as long for it as everything else that a connection does. Here a
+part of that is read, with the same result: a response whose head is in ASCII, came as a whole with the first
 bytes, has no continued lines, and says in exactly one header that the body has a length or comes in chunks;
 chunks without extensions, and no trailers. `tests/property/test_plain_http.py` compares the two.
 

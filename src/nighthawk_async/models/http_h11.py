@@ -107,7 +107,7 @@ class AnyExchange:
             event = self._event()
             if event is h11.NEED_DATA:
                 return None
-            if type(event) is h11.Response:
+            if isinstance(event, h11.Response):
                 headers = httpx.Headers(list(event.headers))
                 is_last = event.http_version != b"1.1" or "close" in headers.get("connection", "").lower()
                 return AnyHead(event.status_code, dict(headers.items()), is_last)

@@ -222,7 +222,7 @@ def attacks(session: nox.Session) -> None:
 
 @nox.session
 def http(session: nox.Session) -> None:
-    """Compare plain HTTP as the library reads it with h11, two million times; arguments after `--` say less."""
+    """Compare plain HTTP as the library reads it with h11, two million times, or as often as is asked for."""
     prepare(session, "test", extras="all")
     session.run("python", "-m", "tests.property.http_bytes", *(session.posargs or ["2000000"]))
 

@@ -58,8 +58,7 @@ class HttpPoolStatistics:
         return self.idle + self.in_flight
 
 
-@dataclass(frozen=True, slots=True)
-class _Idle:
+class _Idle(Struct, frozen=True):
     connection: "HttpConnection"
     since: float
     scheme: str
@@ -141,9 +140,10 @@ class HttpPool:
         """
         if self._is_closed:
             raise RuntimeError("the HTTP pool is closed")
-        expired = self._expired()
+        now = anyio.current_time()
+        expired = self._expired(now)
         free = self._idle.get(_origin(url))
-        if free and not self._is_expired(free[-1]):
+        if free and not _is_expired(free[-1], now):
             connection = free.pop().connection
             self._idle_count -= 1
         else:
@@ -159,11 +159,12 @@ class HttpPool:
             connection: The connection.
         """
         self._in_flight -= 1
-        expired = self._expired()
+        now = anyio.current_time()
+        expired = self._expired(now)
         if self._is_closed or not connection.is_reusable or self._idle_count >= self._max_idle:
             return [connection, *expired]
         free = self._idle.setdefault(_origin(url), deque())
-        free.append(_Idle(connection, anyio.current_time(), url.scheme))
+        free.append(_Idle(connection, now, url.scheme))
         self._idle_count += 1
         return expired
 
@@ -179,17 +180,14 @@ class HttpPool:
             heads=self._heads,
         )
 
-    def _expired(self) -> list["HttpConnection"]:
+    def _expired(self, now: float) -> list["HttpConnection"]:
         """Remove a few of the connections, to any origin, that were idle for too long."""
         expired: list[HttpConnection] = []
         for free in self._idle.values():
-            while free and len(expired) < _MOST_CLOSED_AT_ONCE and self._is_expired(free[0]):
+            while free and len(expired) < _MOST_CLOSED_AT_ONCE and _is_expired(free[0], now):
                 expired.append(free.popleft().connection)
         self._idle_count -= len(expired)
         return expired
-
-    def _is_expired(self, idle: _Idle) -> bool:
-        return idle.since <= anyio.current_time() - _idle_seconds(idle.scheme)
 
 
 class RawExchange:
@@ -311,6 +309,10 @@ def too_long(max_bytes: int) -> str:
 def _idle_seconds(scheme: str) -> float:
     """The longest idle time after which a connection is used again."""
     return _IDLE_SECONDS if scheme == "https" else min(_IDLE_SECONDS, _IDLE_SECONDS_WITHOUT_TLS)
+
+
+def _is_expired(idle: _Idle, now: float) -> bool:
+    return idle.since <= now - _idle_seconds(idle.scheme)
 
 
 def _origin(url: SplitResult) -> _Origin:

@@ -45,6 +45,9 @@ class RequestHead(Struct, frozen=True):
     written: bytes | None
     has_length: bool = True
 
+    def __repr__(self) -> str:
+        return f"RequestHead({self.method!r})"  # the headers hold credentials
+
 
 class ResponseHead(Struct, frozen=True):
     """The status line and the headers of a response.

@@ -15,14 +15,13 @@ from anyio.abc import ByteStream, SocketAttribute
 from anyio.streams.tls import TLSAttribute
 from msgspec import Struct
 
+from ..lazy_exports import LazyModule
 from .http_library import httpx
 from .http_plain import PlainBody, end_head, parse_head
 
 if TYPE_CHECKING:
     from . import http_h11
 else:
-    from ..lazy_exports import LazyModule
-
     http_h11 = LazyModule(f"{__package__}.http_h11")  # most connections never need it
 
 _MOST_BYTES_AT_ONCE = 65_536

@@ -79,7 +79,8 @@ BOUNDS: Mapping[str, int] = {
     "files of a scripted step": 59,
     "changes of file of a scripted step": 288,  # they vary by a few
     # Wanted: 56 and 330. True: 83 and about 480. The 24 files beside those of a scripted step have 4,300
-    # lines. Two of them are the connection and its plain HTTP, instead of all of h11. 34 changes are between the decoder and the scanner of JSON, 19 between the response and the model
+    # lines; two of them are the connection and its plain HTTP, in place of h11. 34 changes are between the
+    # decoder and the scanner of JSON, 19 between the response and the model
     # loop: one event at a time.
     "files of a step over HTTP": 83,
     "changes of file of a step over HTTP": 580,  # they vary by 100: how a stream arrives is luck

@@ -10,7 +10,7 @@ ARGS ?=
 NOX := .venv/bin/python -m nox
 
 .DEFAULT_GOAL := help
-.PHONY: help demo service test test-all ray lowest pyodide coverage attacks kills bench bench-full bench-peers docs lint types check weekly clean tools
+.PHONY: help demo service test test-all ray lowest pyodide coverage attacks http kills bench bench-full bench-peers docs lint types check weekly clean tools
 
 help:
 	@echo "make demo         watch natural functions run on a small model on this machine"
@@ -30,10 +30,11 @@ help:
 	@echo "make bench-peers  run them beside what others offer"
 	@echo "make coverage     run the tests with branch coverage"
 	@echo "make attacks      try 20,000 attacks on what code of a model may do"
+	@echo "make http         compare how HTTP is read with h11, two million times"
 	@echo "make kills        kill durable runs at every moment, some thousand times"
 	@echo "make clean        remove everything that was built"
 
-demo service test test-all ray lowest pyodide coverage attacks kills bench bench-full bench-peers docs lint types: tools
+demo service test test-all ray lowest pyodide coverage attacks http kills bench bench-full bench-peers docs lint types: tools
 demo:     ; @$(NOX) -s demo -- $(ARGS)
 service:  ; @$(NOX) -s service -- $(ARGS)
 test:     ; @$(NOX) -s tests -- $(ARGS)
@@ -43,6 +44,7 @@ lowest:   ; @$(NOX) -s lowest -- $(ARGS)
 pyodide:  ; @$(NOX) -s pyodide -- $(ARGS)
 coverage: ; @$(NOX) -s coverage -- $(ARGS)
 attacks:  ; @$(NOX) -s attacks -- $(ARGS)
+http:     ; @$(NOX) -s http -- $(ARGS)
 kills:    ; @$(NOX) -s kills -- $(ARGS)
 bench:    ; @$(NOX) -s bench -- $(ARGS)
 bench-full:  ; @$(NOX) -s bench-full -- $(ARGS)

@@ -244,6 +244,13 @@ def attacks(session: nox.Session) -> None:
 
 
 @nox.session
+def http(session: nox.Session) -> None:
+    """Compare plain HTTP as the library reads it with h11, two million times, or as often as is asked for."""
+    prepare(session, "test", extras="all")
+    session.run("python", "-m", "tests.property.http_bytes", *(session.posargs or ["2000000"]))
+
+
+@nox.session
 def ray(session: nox.Session) -> None:
     """Run the tests of workers on Ray, which is too large for the environments of the others.
 

@@ -77,3 +77,53 @@ async def test_a_long_request_arrives_whole() -> None:
         request = ModelRequest(messages=(UserMessage(content=(prompt,)),))
         await collect(model_at(server.base_url, pool), request)
         assert prompt in str(server.requests[0])
+
+
+def odd_answers() -> dict[str, tuple[list[bytes], bool]]:
+    """Answers in forms that only h11 reads, in pieces, and whether the connection is used again."""
+    head, body = answer("Hello").split(b"\r\n\r\n", 1)
+    chunked = head.rpartition(b"\r\n")[0] + b"\r\ntransfer-encoding: chunked\r\n\r\n"
+    chunks = b"%x\r\n%b\r\n%x" % (9, body[:9], len(body) - 9)
+    last = b"\r\n" + body[9:] + b"\r\n0\r\n"
+    return {
+        "a head in two pieces": ([head[:20], head[20:] + b"\r\n\r\n" + body], True),
+        "an interim response": ([b"HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n", answer("Hello")], True),
+        "a folded line": ([head + b"\r\nx: a\r\n b\r\n\r\n" + body], True),
+        "a chunk with an extension": ([chunked, chunks + b";a=b" + last + b"\r\n"], True),
+        "a trailer": ([chunked + chunks, last + b"x: y\r\n\r\n"], True),
+        "a trailer after plain chunks": ([chunked + chunks + last, b"x: y\r\n", b"\r\n"], True),
+        "no length": ([head.rpartition(b"\r\n")[0] + b"\r\n\r\n" + body], False),
+        "an old version": ([answer("Hello").replace(b"1.1", b"1.0")], False),
+    }
+
+
+async def test_what_is_not_plain_is_read_nevertheless() -> None:
+    answers = odd_answers()
+    waiting = list(answers.values())
+    opened: list[int] = []
+
+    async def serve(stream: SocketStream) -> None:
+        opened.append(1)
+        while await read_request(stream):
+            pieces, is_kept = waiting.pop(0)
+            for piece in pieces:
+                await stream.send(piece)
+                await anyio.wait_all_tasks_blocked()
+            if not is_kept:
+                return
+
+    async with raw_server(serve) as base_url, open_http_pool() as pool:
+        model = model_at(base_url, pool)
+        for name in answers:
+            assert text_of(await collect(model)) == "Hello", name
+    assert len(opened) == 2
+
+
+async def test_a_request_that_is_not_plain_is_written_by_h11() -> None:
+    """A connection that the user does not want to be kept is not."""
+    async with ModelServer([ModelReply(text="Hello")] * 2) as server, open_http_pool() as pool:
+        model = model_at(server.base_url, pool, extra_headers={"connection": "close"})
+        for _ in range(2):
+            assert text_of(await collect(model)) == "Hello"
+        assert server.connections.total == 2
+        await server.wait_until_open(at_most=0)

@@ -25,7 +25,7 @@ from ..kernel.environment import shared_in_run
 from .pacing import PACER_MAKER, Pacer
 
 if TYPE_CHECKING:
-    from .http_transport import HttpConnection
+    from .http_transport import HttpConnection, RequestHeads
 
 _CLOSE_SECONDS = 2.0
 _IDLE_SECONDS = 30.0  # the least that providers and gateways keep
@@ -58,8 +58,7 @@ class HttpPoolStatistics:
         return self.idle + self.in_flight
 
 
-@dataclass(frozen=True, slots=True)
-class _Idle:
+class _Idle(Struct, frozen=True):
     connection: "HttpConnection"
     since: float
     scheme: str
@@ -81,6 +80,7 @@ class HttpPool:
         self._max_idle = max_idle
         self._idle: dict[_Origin, deque[_Idle]] = {}
         self._connecting: dict[_Origin, anyio.Semaphore] = {}
+        self._heads: RequestHeads | None = None
         self._idle_count = 0
         self._in_flight = 0
         self._is_closed = False
@@ -140,18 +140,14 @@ class HttpPool:
         """
         if self._is_closed:
             raise RuntimeError("the HTTP pool is closed")
-        expired = self._expired()
+        now = anyio.current_time()
+        expired = self._expired(now)
         free = self._idle.get(_origin(url))
-        if free and not self._is_expired(free[-1]):
+        if free and not _is_expired(free[-1], now):
             connection = free.pop().connection
             self._idle_count -= 1
         else:
-            from .http_transport import HttpConnection  # httpx is loaded on first use
-
-            connecting = self._connecting.setdefault(_origin(url), anyio.Semaphore(_CONNECTING_AT_ONCE))
-            connection = HttpConnection(
-                url, connecting=connecting, keepalive_seconds=_idle_seconds(url.scheme)
-            )
+            connection = self._new_connection(url)
         self._in_flight += 1
         return connection, expired
 
@@ -163,25 +159,35 @@ class HttpPool:
             connection: The connection.
         """
         self._in_flight -= 1
-        expired = self._expired()
+        now = anyio.current_time()
+        expired = self._expired(now)
         if self._is_closed or not connection.is_reusable or self._idle_count >= self._max_idle:
             return [connection, *expired]
         free = self._idle.setdefault(_origin(url), deque())
-        free.append(_Idle(connection, anyio.current_time(), url.scheme))
+        free.append(_Idle(connection, now, url.scheme))
         self._idle_count += 1
         return expired
 
-    def _expired(self) -> list["HttpConnection"]:
+    def _new_connection(self, url: SplitResult) -> "HttpConnection":
+        from .http_transport import HttpConnection, RequestHeads  # httpx is loaded on first use
+
+        if self._heads is None:
+            self._heads = RequestHeads()
+        return HttpConnection(
+            url,
+            connecting=self._connecting.setdefault(_origin(url), anyio.Semaphore(_CONNECTING_AT_ONCE)),
+            keepalive_seconds=_idle_seconds(url.scheme),
+            heads=self._heads,
+        )
+
+    def _expired(self, now: float) -> list["HttpConnection"]:
         """Remove a few of the connections, to any origin, that were idle for too long."""
         expired: list[HttpConnection] = []
         for free in self._idle.values():
-            while free and len(expired) < _MOST_CLOSED_AT_ONCE and self._is_expired(free[0]):
+            while free and len(expired) < _MOST_CLOSED_AT_ONCE and _is_expired(free[0], now):
                 expired.append(free.popleft().connection)
         self._idle_count -= len(expired)
         return expired
-
-    def _is_expired(self, idle: _Idle) -> bool:
-        return idle.since <= anyio.current_time() - _idle_seconds(idle.scheme)
 
 
 class RawExchange:
@@ -226,6 +232,11 @@ class RawExchange:
     def was_cut(self) -> bool:
         """Whether the server broke off the response's body before its end."""
         return self._connection is not None and self._connection.was_cut
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether the response has arrived as a whole, so that reading on waits for nothing."""
+        return self._connection is None or self._connection.is_at_end
 
     async def __aenter__(self) -> Self:
         connection, expired = self._pool.take_nowait(self._url)
@@ -298,6 +309,10 @@ def too_long(max_bytes: int) -> str:
 def _idle_seconds(scheme: str) -> float:
     """The longest idle time after which a connection is used again."""
     return _IDLE_SECONDS if scheme == "https" else min(_IDLE_SECONDS, _IDLE_SECONDS_WITHOUT_TLS)
+
+
+def _is_expired(idle: _Idle, now: float) -> bool:
+    return idle.since <= now - _idle_seconds(idle.scheme)
 
 
 def _origin(url: SplitResult) -> _Origin:

@@ -1,43 +1,33 @@
-"""One HTTP connection over httpx, and the translation of its errors. Imported on first use.
+"""The connections of the pool, their errors, and httpx's transports. Imported on first use.
 
 httpx's own pool is not used: its bookkeeping is quadratic in the requests in flight, and it loses a slot when
-a request is cancelled while it connects. A connection here is a transport that may hold one connection, one
-of our own or, through a proxy, httpx's; `http_pool` assigns them to requests.
+a request is cancelled while it connects. A connection here may be one of our own (`http_socket`) or, through
+a proxy, httpx's; `http_pool` assigns them to requests.
 
-Our own transport is one HTTP/1.1 connection on AnyIO and h11. httpx's holds a pool of connections, even of
-one: a request through it passes five generators, four cancel scopes and two writes. That was a third of the
-cost of a step apart from its model. This one serves requests one at a time, writes each at once, and manages
-only its own connection.
+httpx's holds a pool of connections, even of one: a request through it passes five generators, four cancel
+scopes and two writes. That was a third of the cost of a step apart from its model.
 """
 
 import functools
-import select
 import socket
 import ssl
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Hashable, Iterator, Mapping
 from typing import cast
 from urllib.parse import SplitResult
 
 import anyio
-import h11
-from anyio.abc import ByteStream, SocketAttribute
-from anyio.streams.tls import TLSAttribute
 
 from ..errors import ConfigurationError, ConnectTimeoutError, ModelConnectionError
 from .endpoint import Proxy, proxy_for
 from .http_library import httpx
+from .http_plain import write_head
+from .http_socket import HttpSocket, RequestHead, ResponseHead
 
-_MOST_BYTES_AT_ONCE = 65_536
-_MOST_HEAD_BYTES = 100 * 1024
+_MOST_HEADS = 64
 
 
 class SingleConnectionTransport(httpx.AsyncBaseTransport):
-    """Connects with the first request, and again when the server has closed the connection meanwhile.
-
-    A request that failed or was cancelled leaves it closed; such a response does once it is closed. It raises
-    httpx's errors.
+    """One connection as a transport of httpx; see `HttpSocket`. It serves requests of one origin.
 
     Args:
         ssl_context: The context that verifies the server; None for a plain connection.
@@ -48,10 +38,7 @@ class SingleConnectionTransport(httpx.AsyncBaseTransport):
     def __init__(self, *, ssl_context: ssl.SSLContext | None, connecting: anyio.Semaphore) -> None:
         self._ssl_context = ssl_context
         self._connecting = connecting
-        self._stream: ByteStream | None = None
-        self._socket: socket.socket | None = None
-        self._secure: ssl.SSLObject | None = None
-        self._protocol = _client()
+        self._connection: HttpSocket | None = None
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request and wait for the head of the response.
@@ -63,219 +50,49 @@ class SingleConnectionTransport(httpx.AsyncBaseTransport):
         Raises:
             httpx.TransportError: There is no connection, or it broke, or the answer was no HTTP.
         """
-        try:
-            stream = await self._connected(request)
-            await self._send(stream, request)
-            head = await self._receive_head()
-        except BaseException:
-            await self.aclose()
-            raise
+        body = b"".join([chunk async for chunk in cast("AsyncIterator[bytes]", request.stream)])
+        connection = self._connection
+        if connection is None:
+            connection = self._connection = HttpSocket(
+                request.url.raw_host.decode("ascii"),
+                request.url.port or (80 if self._ssl_context is None else 443),
+                ssl_context=self._ssl_context,
+                connecting=self._connecting,
+                server_name=request.extensions.get("sni_hostname"),
+            )
+        headers = {name: value for name, value in request.headers.items() if name != "content-length"}
+        head = request_head(request.method, request.url.raw_path, headers, has_length=bool(body))
+        timeout = request.extensions.get("timeout", {}).get("connect")
+        response = await connection.send(head, body, connect_timeout_seconds=timeout)
         return httpx.Response(
-            head.status_code,
-            headers=list(head.headers),
-            stream=_ResponseBody(self),
-            extensions={"http_version": b"HTTP/" + head.http_version},
+            response.status,
+            headers=[(name.encode(), value.encode()) for name, value in response.headers.items()],
+            stream=_ResponseBody(connection),
         )
 
     async def aclose(self) -> None:
         """Close the connection, whatever is going on."""
-        stream, self._stream = self._stream, None
-        if stream is not None:
-            await anyio.aclose_forcefully(stream)
-
-    async def next_data(self) -> bytes:
-        """Wait for more of the response's body and return all that has arrived; empty at its end.
-
-        Raises:
-            httpx.TransportError: The connection broke.
-        """
-        if self._protocol.their_state in (h11.DONE, h11.MUST_CLOSE, h11.CLOSED):
-            return b""
-        while True:
-            event: h11.Event | type[h11.NEED_DATA] = await self._next_event()
-            data = bytearray()
-            with suppress(httpx.RemoteProtocolError):  # raised again when more is read than arrived before it
-                while isinstance(event, h11.Data):
-                    data += event.data
-                    event = self._event_nowait()
-            if data or event is not h11.NEED_DATA:
-                return bytes(data)
-
-    async def end_response(self) -> None:
-        """Keep the connection for another request if nothing came after the response; otherwise close it."""
-        protocol = self._protocol
-        is_over = protocol.our_state is h11.DONE and protocol.their_state is h11.DONE
-        if is_over and protocol.trailing_data == (b"", False):
-            protocol.start_next_cycle()
-        else:
-            await self.aclose()
-
-    async def _connected(self, request: httpx.Request) -> ByteStream:
-        if self._stream is not None and not (_has_news(self._socket) or _has_secure_news(self._secure)):
-            return self._stream
-        await self.aclose()
-        self._protocol = _client()
-        url = request.url
-        port = url.port or (80 if self._ssl_context is None else 443)
-        async with self._connecting:  # entering it lets other tasks run first
-            stream = self._stream = await self._connect(url.raw_host.decode("ascii"), port, request)
-        self._socket = stream.extra(SocketAttribute.raw_socket)
-        self._secure = None if self._ssl_context is None else stream.extra(TLSAttribute.ssl_object)
-        return stream
-
-    async def _connect(self, host: str, port: int, request: httpx.Request) -> ByteStream:
-        try:
-            with anyio.fail_after(request.extensions.get("timeout", {}).get("connect")):
-                if self._ssl_context is None:
-                    return await anyio.connect_tcp(host, port)
-                return await anyio.connect_tcp(
-                    host,
-                    port,
-                    ssl_context=self._ssl_context,
-                    tls_standard_compatible=False,
-                    tls_hostname=request.extensions.get("sni_hostname", host),
-                )
-        except TimeoutError as error:
-            raise httpx.ConnectTimeout(str(error)) from error
-        except (anyio.BrokenResourceError, anyio.EndOfStream) as error:
-            raise httpx.ConnectError("the server broke off the TLS handshake") from error
-        except OSError as error:
-            raise httpx.ConnectError(str(error)) from error
-
-    async def _send(self, stream: ByteStream, request: httpx.Request) -> None:
-        """Write a request, in one piece unless it is a long one, which would be held in memory twice."""
-        target, headers = request.url.raw_path, request.headers.raw
-        try:
-            parts = [self._protocol.send(h11.Request(method=request.method, target=target, headers=headers))]
-            async for chunk in cast("AsyncIterator[bytes]", request.stream):
-                parts.append(self._protocol.send(h11.Data(data=chunk)))
-            parts.append(self._protocol.send(h11.EndOfMessage()))
-        except h11.LocalProtocolError as error:
-            raise httpx.LocalProtocolError(str(error)) from error
-        pieces = [part for part in parts if part]
-        if sum(map(len, pieces)) <= _MOST_BYTES_AT_ONCE:
-            pieces = [b"".join(pieces)]
-        try:
-            for piece in pieces:
-                await stream.send(piece)
-        except (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, OSError):
-            return  # a server may refuse a request before it has read it; its answer gives the reason
-
-    async def _receive_head(self) -> h11.Response:
-        while True:
-            event = await self._next_event()
-            if type(event) is h11.Response:
-                return event
-
-    def _event_nowait(self) -> h11.Event | type[h11.NEED_DATA]:
-        try:
-            event = self._protocol.next_event()
-        except h11.RemoteProtocolError as error:
-            raise httpx.RemoteProtocolError(str(error)) from error
-        if event is h11.PAUSED:
-            raise httpx.RemoteProtocolError("More arrived than the response.")
-        return cast("h11.Event | type[h11.NEED_DATA]", event)
-
-    async def _next_event(self) -> h11.Event:
-        while True:
-            event = self._event_nowait()
-            if event is not h11.NEED_DATA:
-                return cast("h11.Event", event)
-            data = await self._receive()
-            if not data and self._protocol.their_state is h11.SEND_RESPONSE:
-                raise httpx.RemoteProtocolError("Server disconnected without sending a response.")
-            self._protocol.receive_data(data)
-
-    async def _receive(self) -> bytes:
-        """Receive bytes; empty at the end."""
-        if self._stream is None:
-            raise httpx.ReadError("The connection is closed.")
-        try:
-            return await self._stream.receive(_MOST_BYTES_AT_ONCE)
-        except anyio.EndOfStream:
-            return b""
-        except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError) as error:
-            raise httpx.ReadError(str(error.__cause__ or error)) from error
+        if self._connection is not None:
+            await self._connection.aclose()
 
 
 class _ResponseBody(httpx.AsyncByteStream):
     """The body of the response that a connection is about to receive; no generator."""
 
-    def __init__(self, transport: SingleConnectionTransport) -> None:
-        self._transport = transport
+    def __init__(self, connection: HttpSocket) -> None:
+        self._connection = connection
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
 
     async def __anext__(self) -> bytes:
-        data = await self._transport.next_data()
+        data = await self._connection.receive()
         if not data:
             raise StopAsyncIteration
         return data
 
     async def aclose(self) -> None:
-        await self._transport.end_response()
-
-
-def _client() -> h11.Connection:
-    return h11.Connection(h11.CLIENT, max_incomplete_event_size=_MOST_HEAD_BYTES)
-
-
-def _has_news(raw_socket: socket.socket | None) -> bool:
-    """Whether something arrived on an idle connection: usually its end, and never anything useful."""
-    if raw_socket is None or raw_socket.fileno() < 0:
-        return True
-    if not hasattr(select, "poll"):  # Windows
-        return bool(select.select([raw_socket], [], [], 0)[0])
-    poll = select.poll()
-    poll.register(raw_socket, select.POLLIN)
-    return bool(poll.poll(0))
-
-
-def _has_secure_news(secure: ssl.SSLObject | None) -> bool:
-    """Whether something arrived together with the last response, for example the end of the connection."""
-    if secure is None:
-        return False
-    try:
-        secure.read(1)
-    except ssl.SSLWantReadError:
-        return False
-    except ssl.SSLError:
-        return True
-    return True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResponseHead:
-    """The status line and the headers of a response.
-
-    Args:
-        status: The HTTP status code.
-        headers: The headers; names in lower case.
-    """
-
-    status: int
-    headers: Mapping[str, str]
-
-
-class _RequestBody(httpx.AsyncByteStream):
-    """A request's body. httpx's own is a generator, which a cancelled request would leave suspended."""
-
-    def __init__(self, content: bytes) -> None:
-        self._content = [content]
-
-    @property
-    def was_taken(self) -> bool:
-        """Whether there was a connection to send it on."""
-        return not self._content
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self
-
-    async def __anext__(self) -> bytes:
-        if not self._content:
-            raise StopAsyncIteration
-        return self._content.pop()
+        await self._connection.end_response()
 
 
 class HttpConnection:
@@ -285,27 +102,49 @@ class HttpConnection:
         url: Any URL of the origin to connect to.
         connecting: The limit of connections that are being opened; each waits for its turn.
         keepalive_seconds: The longest idle time after which it is still reused, in seconds.
+        heads: The heads of requests that were made so far, shared by connections.
 
     Raises:
-        ConfigurationError: The machine's settings name a proxy that cannot be used.
+        ConfigurationError: The URL cannot be requested, or the machine's settings name a proxy that cannot be
+            used.
     """
 
-    def __init__(self, url: SplitResult, *, connecting: anyio.Semaphore, keepalive_seconds: float) -> None:
+    def __init__(
+        self,
+        url: SplitResult,
+        *,
+        connecting: anyio.Semaphore,
+        keepalive_seconds: float,
+        heads: "RequestHeads",
+    ) -> None:
         proxy = proxy_for(url)
+        self._wire: HttpSocket | _ProxiedConnection
         if proxy is None:
             ssl_context = verifying_context() if url.scheme == "https" else None
-            self._transport = SingleConnectionTransport(ssl_context=ssl_context, connecting=connecting)
+            parsed = _parsed(url)
+            port = parsed.port or (80 if ssl_context is None else 443)
+            host = parsed.raw_host.decode("ascii")
+            self._wire = HttpSocket(host, port, ssl_context=ssl_context, connecting=connecting)
         else:
-            self._transport = _proxied_transport(proxy, keepalive_seconds)
-        self._chunks: AsyncIterator[bytes] | None = None
-        self._response: httpx.Response | None = None
+            self._wire = _ProxiedConnection(url, _proxied_transport(proxy, keepalive_seconds))
+        self._heads = heads
+        self._is_receiving = False
+        self._is_kept = False
         self._place = url.netloc if proxy is None else f"{url.netloc} through {proxy}"
-        self.was_sent = False
-        """Whether the server may have received the last request."""
         self.was_cut = False
         """Whether the server broke off the last response's body before its end."""
         self.is_reusable = False
         """Whether the last response was read to its end and the server keeps the connection open."""
+
+    @property
+    def was_sent(self) -> bool:
+        """Whether the server may have received the last request."""
+        return self._wire.was_sent
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether the response has arrived as a whole, so that reading on waits for nothing."""
+        return not self._is_receiving or self._wire.is_kept
 
     async def send(
         self,
@@ -330,13 +169,10 @@ class HttpConnection:
             ConnectTimeoutError: The connection was not made in time.
             ConfigurationError: The URL cannot be requested.
         """
-        self.is_reusable = self.was_sent = False
-        timeout = {"connect": connect_timeout_seconds, "read": None, "write": None, "pool": None}
-        content = _RequestBody(body)
-        request = _request(method, url, headers, len(body), content)
-        request.extensions["timeout"] = timeout
+        self.is_reusable = self._is_receiving = self._wire.was_sent = False
+        request = self._heads.of(method, url, headers)
         try:
-            response = await self._transport.handle_async_request(request)
+            head = await self._wire.send(request, body, connect_timeout_seconds=connect_timeout_seconds)
         except httpx.ConnectTimeout as error:
             raise ConnectTimeoutError(
                 f"no connection to {self._place} within {connect_timeout_seconds:g} seconds"
@@ -347,10 +183,11 @@ class HttpConnection:
             raise _connect_error(error, self._place) from error
         except httpx.TransportError as error:
             raise self._broken(error) from error
-        finally:
-            self.was_sent = content.was_taken
-        self._response = response
-        return ResponseHead(status=response.status_code, headers=dict(response.headers.items()))
+        # llama.cpp's server closes after a stream although it promises to keep; a request sent before that
+        # arrives would be lost.
+        self._is_kept = not head.is_last and head.headers.get("server") != "llama.cpp"
+        self._is_receiving = True
+        return head
 
     async def receive(self) -> bytes:
         """More of the response's body, as it arrives; empty at its end.
@@ -361,28 +198,143 @@ class HttpConnection:
         Raises:
             ModelConnectionError: The connection broke.
         """
+        if not self._is_receiving:
+            return b""
+        self._is_receiving = False  # if it fails or is cancelled: nothing more comes, and it is not reusable
+        try:
+            chunk = await self._wire.receive()
+        except httpx.RemoteProtocolError:
+            self.was_cut = True
+            return b""
+        except httpx.TransportError as error:
+            raise self._broken(error) from error
+        if chunk:
+            self._is_receiving = True
+        else:
+            await self._wire.end_response()
+            self.is_reusable = self._is_kept
+        return chunk
+
+    async def aclose(self) -> None:
+        """Close the connection, whatever is going on."""
+        self._is_receiving = self.is_reusable = False
+        await self._wire.aclose()
+
+    def _broken(self, error: httpx.TransportError) -> ModelConnectionError:
+        reason = str(error) or type(error).__name__
+        return ModelConnectionError(f"the connection to {self._place} broke: {reason}", is_transient=True)
+
+
+class RequestHeads:
+    """Makes the heads of requests, and caches the last ones: those of an endpoint are mostly the same.
+
+    It belongs to a pool, so that credentials in headers are dropped with it.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, RequestHead] = {}
+
+    def of(self, method: str, url: SplitResult, headers: Mapping[str, str]) -> RequestHead:
+        """The head of a request.
+
+        Args:
+            method: The HTTP method.
+            url: The URL.
+            headers: The headers; names in lower case.
+
+        Raises:
+            ConfigurationError: The URL cannot be requested.
+        """
+        key = (method, url, *headers.items())
+        head = self._known.get(key)
+        if head is None:
+            if len(self._known) >= _MOST_HEADS:
+                self._known.clear()
+            head = self._known[key] = self._make(method, url, headers)
+        return head
+
+    def _make(self, method: str, url: SplitResult, headers: Mapping[str, str]) -> RequestHead:
+        sized = {"host": url.netloc, **headers}
+        sized.pop("content-length", None)
+        try:
+            return request_head(method, _parsed(url).raw_path, sized)
+        except UnicodeError:  # its message may quote a key
+            pass
+        raise _unusable(url)
+
+
+def request_head(
+    method: str, target: bytes, headers: Mapping[str, str], *, has_length: bool = True
+) -> RequestHead:
+    """The head of a request, written in advance if it is plain.
+
+    Args:
+        method: The HTTP method, in capitals.
+        target: The path and query.
+        headers: The headers without the length; names in lower case.
+        has_length: Whether it gives the length of the body.
+
+    Raises:
+        UnicodeError: A header is not in ASCII.
+    """
+    return RequestHead(method, target, headers, write_head(method, target, headers), has_length)
+
+
+class _ProxiedConnection:
+    """One connection through a proxy, by httpx, as `HttpSocket` is one without."""
+
+    def __init__(self, url: SplitResult, transport: httpx.AsyncHTTPTransport) -> None:
+        self._origin = f"{url.scheme}://{url.netloc}"
+        self._transport = transport
+        self._chunks: AsyncIterator[bytes] | None = None
+        self._response: httpx.Response | None = None
+        self.is_kept = False
+        self.was_sent = False
+
+    async def send(
+        self, request: RequestHead, body: bytes, *, connect_timeout_seconds: float
+    ) -> ResponseHead:
+        content = _RequestBody(body)
+        sent = httpx.Request(
+            request.method,
+            httpx.URL(self._origin).copy_with(raw_path=request.target),
+            headers={**request.headers, "content-length": str(len(body))},
+            stream=content,
+        )
+        sent.extensions["timeout"] = {
+            "connect": connect_timeout_seconds,
+            "read": None,
+            "write": None,
+            "pool": None,
+        }
+        try:
+            response = self._response = await self._transport.handle_async_request(sent)
+        finally:
+            self.was_sent = content.was_taken
+        is_last = "close" in response.headers.get("connection", "").lower()
+        is_last = is_last or response.http_version != "HTTP/1.1"
+        return ResponseHead(response.status_code, dict(response.headers.items()), is_last)
+
+    async def receive(self) -> bytes:
         if self._response is None:
             return b""
         if self._chunks is None:
             self._chunks = aiter(cast("httpx.AsyncByteStream", self._response.stream))
         try:
-            chunk = await anext(self._chunks, b"")
+            return await anext(self._chunks, b"")
         except httpx.RemoteProtocolError:
             self._chunks = self._response = None
-            self.was_cut = True
-            return b""
-        except httpx.TransportError as error:
-            self._response = None
-            raise self._broken(error) from error
-        except BaseException:
-            self._response = None  # cancelled: nothing more comes, and the connection is not reusable
             raise
-        if not chunk:
-            await self._end_response(self._response)
-        return chunk
+        except BaseException:
+            self._response = None
+            raise
+
+    async def end_response(self) -> None:
+        if self._response is not None:
+            await self._response.aclose()
+        self._chunks = self._response = None
 
     async def aclose(self) -> None:
-        """Close the connection, whatever is going on."""
         await self._transport.aclose()
         # The rest of the response is a chain of suspended generators. On the closed connection each of them
         # ends with an exception; if they were left to the garbage collector, Trio would warn about them.
@@ -392,20 +344,26 @@ class HttpConnection:
             except (httpx.TransportError, StopAsyncIteration):
                 self._chunks = None
         self._response = None
-        self.is_reusable = False
 
-    async def _end_response(self, response: httpx.Response) -> None:
-        await response.aclose()
-        self._chunks = self._response = None
-        is_kept = "close" not in response.headers.get("connection", "").lower()
-        # llama.cpp's server closes after a stream although it promises to keep; a request sent before that
-        # arrives would be lost.
-        is_kept = is_kept and response.headers.get("server") != "llama.cpp"
-        self.is_reusable = is_kept and response.http_version == "HTTP/1.1"
 
-    def _broken(self, error: httpx.TransportError) -> ModelConnectionError:
-        reason = str(error) or type(error).__name__
-        return ModelConnectionError(f"the connection to {self._place} broke: {reason}", is_transient=True)
+class _RequestBody(httpx.AsyncByteStream):
+    """A request's body. httpx's own is a generator, which a cancelled request would leave suspended."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = [content]
+
+    @property
+    def was_taken(self) -> bool:
+        """Whether there was a connection to send it on."""
+        return not self._content
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if not self._content:
+            raise StopAsyncIteration
+        return self._content.pop()
 
 
 def _proxied_transport(proxy: Proxy, keepalive_seconds: float) -> httpx.AsyncHTTPTransport:
@@ -424,17 +382,6 @@ def _proxied_transport(proxy: Proxy, keepalive_seconds: float) -> httpx.AsyncHTT
     raise ConfigurationError(f"{proxy} cannot be used: {reason}.")
 
 
-def _request(
-    method: str, url: SplitResult, headers: Mapping[str, str], length: int, content: _RequestBody
-) -> httpx.Request:
-    all_headers = {"host": url.netloc, **headers, "content-length": str(length)}
-    try:
-        return httpx.Request(method, _url(url), headers=all_headers, stream=content)
-    except (httpx.InvalidURL, UnicodeError):  # the message of either may quote a key
-        pass
-    raise _unusable(url)
-
-
 def _unusable(url: SplitResult) -> ConfigurationError:
     return ConfigurationError(f"No request can be sent to {url.netloc!r}: the URL is malformed or too long.")
 
@@ -448,8 +395,12 @@ def wire_url(url: SplitResult) -> str:
     Raises:
         ConfigurationError: No request can be sent there.
     """
+    return f"{url.scheme}://{url.netloc}{_parsed(url).raw_path.decode('ascii')}"
+
+
+def _parsed(url: SplitResult) -> httpx.URL:
     try:
-        return f"{url.scheme}://{url.netloc}{_url(url).raw_path.decode('ascii')}"
+        return _url(url)
     except (httpx.InvalidURL, UnicodeError):  # the message of either may quote a key
         pass
     raise _unusable(url)

@@ -215,6 +215,9 @@ class ResponseBody:
 
     async def drain(self) -> None:
         """Read the rest after the last event, so that the connection can be reused."""
+        if self._raw.is_at_end:  # as mostly: a cancel scope costs more than everything else here
+            await self._raw.read_chunk()
+            return
         with anyio.move_on_after(_DRAIN_SECONDS):
             try:
                 while await self._raw.read_chunk():

@@ -65,12 +65,12 @@ BOUNDS: Mapping[str, int] = {
     # The rules of endpoints (`catalog.endpoint_rules`), what bounds calls of a model's code
     # (`kernel.code_calls`) and the output of its cells came last.
     "modules in eager reach": 145,
-    "lines of code in eager reach": 28_020,
+    "lines of code in eager reach": 28_070,
     # Wanted: 140 and 22,000. True: 305 and 53,300. Lazy imports and names in annotations count here: 55
     # modules of policies and 13 of coding agents are reached in no other way. Each module that became lazy
     # takes four more lines where it is named.
     "modules in reach": 305,
-    "lines of code in reach": 53_330,
+    "lines of code in reach": 53_400,
     # Wanted: 38 and 170. True: 59 and 281. The files have 14,500 lines of code: 38 files would have 380 on
     # average, whatever room they are of, and most pairs that call each other are longer than 450 together.
     # Some 40 changes were added by what made requests half as long: which tools a block needs, what a schema

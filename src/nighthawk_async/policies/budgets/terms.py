@@ -78,7 +78,7 @@ class BudgetLimits:
                 yield resource, limit
 
 
-_RESOURCES = tuple(cast("Resource", each.name) for each in fields(BudgetLimits))
+_RESOURCES: tuple[Resource, ...] = tuple(cast("Resource", each.name) for each in fields(BudgetLimits))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -29,7 +29,7 @@ def test_a_still_run_differs_by_more_than_a_tenth(after: float, expected: str) -
     ("after", "expected"), [(5.09e6, "same"), (5.11e6, "worse"), (4.91e6, "same"), (4.89e6, "better")]
 )
 def test_instructions_differ_by_more_than_one_in_fifty(after: float, expected: str) -> None:
-    before, now = (result_of(count, metric="http_one_instructions") for count in (5e6, after))
+    before, now = (result_of(count, metric="scripted_one_instructions") for count in (5e6, after))
     assert verdict(before, now) == expected
 
 

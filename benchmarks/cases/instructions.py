@@ -1,8 +1,8 @@
 """The instructions of a step by layers, counted by valgrind: the same on a busy machine as on an idle one.
 
 Measured where valgrind is, on x86-64. With a scripted model the counts of two runs with the same Python and
-packages differ by less than one in three hundred, so `--against` calls a step dearer that takes two in a hundred
-more. Over HTTP a response arrives in more or fewer pieces, and the counts differ by up to one in twenty.
+packages differ by less than one in three hundred, so `--against` calls a step dearer that takes two in a
+hundred more. Over HTTP a response arrives in more or fewer pieces, and counts differ by up to one in twenty.
 """
 
 import os

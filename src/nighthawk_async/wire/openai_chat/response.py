@@ -84,8 +84,7 @@ class ToolCallDelta(msgspec.Struct):
     @property
     def is_something(self) -> bool:
         """Whether it holds anything but empty fields."""
-        has_function = self.function is not None and self.function.is_something
-        return has_function or bool(self.id or self.extra_content)
+        return bool(self.id or self.extra_content or (self.function and self.function.is_something))
 
 
 CITATION = "url_citation"
@@ -366,9 +365,8 @@ class ChatResponseDecoder:
             call = ToolCallDelta(index=0, function=delta.function_call)
             events += self._calls.feed(_to_fragment(call, position=None))
         for position, call in enumerate(delta.tool_calls or ()):
-            if self._goes_on(call, events) or not call.is_something:
-                continue
-            events += self._calls.feed(_to_fragment(call, position=position if is_whole else None))
+            if not self._goes_on(call, events) and call.is_something:
+                events += self._calls.feed(_to_fragment(call, position=position if is_whole else None))
 
     def _goes_on(self, call: ToolCallDelta, events: list[ModelEvent]) -> bool:
         """Take a fragment that holds nothing but more arguments, as most do; False if it is another one."""
@@ -572,8 +570,7 @@ class ToolCallAccumulator:
         if call is None or self._is_finished or not call.is_shown or call.scanner.is_complete:
             return False
         self._take_arguments(call, text, events)
-        if call.scanner.is_complete:
-            self._hand_out(events)
+        self._hand_out(events)
         return True
 
     def finish(self, *, is_cut_off: bool) -> list[ModelEvent]:

@@ -5,7 +5,9 @@ from typing import Literal, TypeAlias
 
 __all__ = ["METRICS", "Direction", "Metric", "Unit", "metric_called"]
 
-Unit: TypeAlias = Literal["seconds", "bytes", "count", "bytes per second", "per second", "ratio"]
+Unit: TypeAlias = Literal[
+    "seconds", "bytes", "count", "bytes per second", "per second", "ratio", "instructions"
+]
 Direction: TypeAlias = Literal["lower", "higher"]
 
 
@@ -18,7 +20,7 @@ class Metric:
         unit: What its values are counted in.
         better: Which values are better; None for a figure that is only told.
         what: One sentence that says what is measured.
-        noise: A difference of the medians up to this is never called a regression.
+        noise: A difference of the medians up to this is never called a regression; of instructions, a share.
     """
 
     name: str
@@ -31,6 +33,23 @@ class Metric:
 _ALL = (
     Metric(name="wall", unit="seconds", better="lower", what="Time by the clock for one operation."),
     Metric(name="cpu", unit="seconds", better="lower", what="Processor time for one operation."),
+    *(
+        Metric(
+            name=f"{kind}_instructions",
+            unit="instructions",
+            better="lower",
+            what=f"Instructions of a step {words}, as callgrind counts them.",
+            noise=noise,
+        )
+        for kind, words, noise in (
+            ("scripted_one", "with one response of a canned model", 0.02),
+            ("scripted_two", "with two responses of a canned model", 0.02),
+            ("scripted_budget", "with one response of a canned model, under a budget of tokens", 0.02),
+            # A response arrives in more or fewer pieces, as the server gets the processor.
+            ("http_one", "in one round trip over HTTP", 0.06),
+            ("http_two", "in two round trips over HTTP", 0.06),
+        )
+    ),
     Metric(
         name="longest_silence",
         unit="seconds",

@@ -37,6 +37,8 @@ class Difference:
         steady = max(self.after.kind.noise, SPREADS * max(self.before.spread, self.after.spread))
         if self.after.kind.unit == "count":
             return steady
+        if self.after.kind.unit == "instructions":
+            return self.after.kind.noise * self.before.median
         return max(steady, LEAST_SHARE * abs(self.before.median))
 
     @property

@@ -15,6 +15,8 @@ def as_figure(value: float, unit: Unit) -> str:
         return f"{as_bytes(value)}/s"
     if unit == "per second":
         return f"{value:,.0f}/s"
+    if unit == "instructions":
+        return f"{value / 1e6:.2f} million"
     if unit == "ratio":
         return f"{value:.3g} times"
     return f"{value:,g}"

@@ -63,5 +63,9 @@ class LazyModule(ModuleType):
     It leaves `sys.modules` alone, so that threads may use it at the same time.
     """
 
+    _module: ModuleType | None = None
+
     def __getattr__(self, name: str) -> object:
-        return getattr(import_module(self.__name__), name)
+        if self._module is None:
+            self._module = import_module(self.__name__)
+        return getattr(self._module, name)

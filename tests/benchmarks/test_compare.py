@@ -25,6 +25,14 @@ def test_a_still_run_differs_by_more_than_a_tenth(after: float, expected: str) -
     assert verdict(result_of(1.0, 1.0, 1.0), result_of(after, after, after)) == expected
 
 
+@pytest.mark.parametrize(
+    ("after", "expected"), [(5.09e6, "same"), (5.11e6, "worse"), (4.91e6, "same"), (4.89e6, "better")]
+)
+def test_instructions_differ_by_more_than_one_in_fifty(after: float, expected: str) -> None:
+    before, now = (result_of(count, metric="scripted_one_instructions") for count in (5e6, after))
+    assert verdict(before, now) == expected
+
+
 @pytest.mark.parametrize("noisy_first", [True, False])
 @pytest.mark.parametrize(("median", "expected"), [(1.55, "same"), (1.65, "worse")])
 def test_three_times_the_larger_spread_is_noise(median: float, expected: str, noisy_first: bool) -> None:

@@ -328,8 +328,46 @@ FindRefusal: TypeAlias = Callable[[MultimodalContent], str | None]
 """Returns the reason why a protocol cannot carry a media item, or None when it can."""
 
 
+class FeatureCheck:
+    """Checks requests to one model, and remembers what the last one asked for: the next ones ask the same."""
+
+    __slots__ = ("_passed",)
+
+    def __init__(self) -> None:
+        self._passed: tuple[ModelCapabilities, ModelRequest] | None = None
+
+    def check(self, request: ModelRequest, capabilities: ModelCapabilities, *, model_id: str) -> None:
+        """Check a request; see `check_features`.
+
+        Args:
+            request: The request, with all effective settings, which nobody changes.
+            capabilities: The capabilities of the model.
+            model_id: The model's id, for errors.
+
+        Raises:
+            ConfigurationError: It asks for what the model lacks.
+        """
+        if self._passed is not None:
+            known, last = self._passed
+            if (
+                capabilities is known
+                and request.settings is last.settings
+                and request.response_format is last.response_format
+                and request.tools == last.tools
+                and request.tool_choice == last.tool_choice
+            ):
+                return
+        check_features(request, capabilities, model_id=model_id)
+        self._passed = capabilities, replace(request, messages=())  # a conversation may be long
+
+
 def fit_request(
-    request: ModelRequest, capabilities: ModelCapabilities, *, model_id: str, find_refusal: FindRefusal
+    request: ModelRequest,
+    capabilities: ModelCapabilities,
+    *,
+    model_id: str,
+    find_refusal: FindRefusal,
+    check: Callable[..., None] = check_features,
 ) -> ModelRequest:
     """The request in a form that the model can take; the same object when nothing had to change.
 
@@ -338,13 +376,14 @@ def fit_request(
         capabilities: The capabilities of the model.
         model_id: The model's id, for errors.
         find_refusal: The check for content that the protocol cannot carry.
+        check: Checks the features, as `check_features` does.
 
     Raises:
         ConfigurationError: It asks for what the model lacks.
         UnsupportedContentError: A user message holds content that the protocol cannot carry or the model
             cannot take.
     """
-    check_features(request, capabilities, model_id=model_id)
+    check(request, capabilities, model_id=model_id)
     missing = _missing_kinds(capabilities)
     _check_user_content(request, missing, model_id, find_refusal)
     messages = tuple([_fit_message(message, missing) for message in request.messages])

@@ -12,7 +12,7 @@ from ..types.model import ModelCapabilities, ModelPrice, ModelRequest
 from ..wire.codec import Codec, DemandsMaxTokens, EncodedRequest
 from .endpoint import Endpoint
 from .exchange import Exchange, PoolSource, PriceSource
-from .fitting import RequestRules, estimate_input_tokens, fit_request
+from .fitting import FeatureCheck, RequestRules, estimate_input_tokens, fit_request
 from .http_pool import open_http_pool
 from .pacing import Demand, PacerSource, pacer_of_request
 from .prepared_settings import HttpRequestPlan, PreparedSettings, SettingsMemory
@@ -75,6 +75,7 @@ class HttpModel:
         self._pacer_source = pacer_source
         self._price_source = price_source
         self._rules = RequestRules.of_model(codec.rules, model_name)
+        self._features = FeatureCheck()
         self._memory = SettingsMemory(
             endpoint=endpoint,
             settings=settings,
@@ -195,6 +196,7 @@ class HttpModel:
             self.capabilities,
             model_id=self.name,
             find_refusal=self.codec.find_refusal,
+            check=self._features.check,
         )
         encoded = self.codec.encode(fitted, model_name=self._model_name, capabilities=self.capabilities)
         return HttpRequestPlan(

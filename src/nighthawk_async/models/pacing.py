@@ -459,6 +459,11 @@ class PacingState:
         """Return the numbers of requests in flight and waiting."""
         return PacerStatistics(in_flight=len(self._start_of), waiting=self._waiting)
 
+    @property
+    def has_waiting(self) -> bool:
+        """Whether a request waits for its turn, so that there is something to decide."""
+        return self._waiting > 0
+
     def join(self, demand: Demand, *, turn: int | None = None) -> Ticket:
         """Let a request wait for its turn.
 
@@ -740,6 +745,9 @@ class Pacer:
 
     def _settle(self) -> None:
         """Admit the requests that may go, and make sure that one of the others keeps the time."""
+        if not self._state.has_waiting:
+            self._timekeeper, self._wake_at = None, _NEVER
+            return
         decision = self._state.decide(anyio.current_time())
         for ticket in decision.admitted:
             self._signal(ticket)

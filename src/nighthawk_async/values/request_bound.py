@@ -23,6 +23,7 @@ from ..types.messages import (
     FileUrl,
     ImageUrl,
     Message,
+    ToolDefinition,
     UploadedFile,
     UserContent,
     UserMessage,
@@ -112,14 +113,17 @@ class TokenMeasure:
         """Whether measuring is possible without reading a file first."""
         return self._counter.is_loaded
 
-    def most_tokens_of(self, request: ModelRequest, text: str) -> int:
+    def most_tokens_of(self, request: ModelRequest, text: "RequestText") -> int:
         """Upper bound on the tokens that are sent with a request.
 
         Args:
             request: The request.
             text: Its text, from `request_text`.
         """
-        tokens = self.most_tokens(text)
+        measure = _kept_size if len(text.kept) <= _LONGEST_KEPT else _size
+        kept_tokens, kept_bytes = measure(self._counter, text.kept)
+        sent_tokens, sent_bytes = _size(self._counter, text.rest)
+        tokens = self._bounded(kept_tokens + sent_tokens, kept_bytes + sent_bytes)
         tokens += sum(_tokens_of_medium(item) for item in _media(request))
         tokens += _TOKENS_OF_REQUEST + _TOKENS_OF_MESSAGE * len(request.messages)
         if request.tools:
@@ -132,18 +136,45 @@ class TokenMeasure:
         Args:
             text: The text.
         """
+        return self._bounded(*_size(self._counter, text))
+
+    def _bounded(self, tokens: int, length: int) -> int:
         is_own = _has_own_tokenizer(self._model_name) and self._counter.is_exact
         margin = _MARGIN_OF_OWN_TOKENIZER if is_own else _MARGIN_OF_ANOTHER
-        return min(ceil(self._counter.count(text) * margin), len(text.encode("utf-8", "replace")))
+        return min(ceil(tokens * margin), length)
 
 
-def request_text(request: ModelRequest) -> str:
+class RequestText(Struct, frozen=True, kw_only=True):
+    """All text that is sent with a request.
+
+    Args:
+        kept: The system prompt and the tools, which all requests of a block have in common; ends a line.
+        rest: The other text.
+    """
+
+    kept: str
+    rest: str
+
+    def __len__(self) -> int:
+        return len(self.kept) + len(self.rest)
+
+
+def request_text(request: ModelRequest) -> RequestText:
     """All text that is sent with a request.
 
     Args:
         request: The request.
     """
-    return "\n".join(_texts(request))
+    return RequestText(kept="\n".join((*_kept_texts(request), "")), rest="\n".join(_other_texts(request)))
+
+
+def _size(counter: TokenCounter, text: str) -> tuple[int, int]:
+    """The tokens and the bytes of a text."""
+    return counter.count(text), len(text.encode("utf-8", "replace"))
+
+
+_LONGEST_KEPT = 64 * 1024
+_kept_size = lru_cache(maxsize=64)(_size)
 
 
 def find_output_limit(settings: Mapping[str, Any]) -> int:
@@ -268,12 +299,32 @@ def _has_own_tokenizer(model_name: str) -> bool:
     return True
 
 
-def _texts(request: ModelRequest) -> Iterator[str]:
+def _kept_texts(request: ModelRequest) -> Iterator[str]:
     yield request.system_prompt
     for tool in request.tools:
         yield tool.name
         yield tool.description
-        yield _json(tool.parameters)
+        yield _schema_text(tool)
+
+
+_MOST_SCHEMAS = 1_000
+_SCHEMA_TEXTS: dict[int, tuple[Mapping[str, Any], str]] = {}
+"""The texts of the schemas of tools, by the identity of the schema, which is kept alive."""
+
+
+def _schema_text(tool: ToolDefinition) -> str:
+    """The schema of a tool's arguments as JSON; written once, as it does not change."""
+    known = _SCHEMA_TEXTS.get(id(tool.parameters))
+    if known is not None and known[0] is tool.parameters:
+        return known[1]
+    text = _json(tool.parameters)
+    if len(_SCHEMA_TEXTS) >= _MOST_SCHEMAS:
+        _SCHEMA_TEXTS.clear()
+    _SCHEMA_TEXTS[id(tool.parameters)] = tool.parameters, text
+    return text
+
+
+def _other_texts(request: ModelRequest) -> Iterator[str]:
     if request.response_format is not None:
         yield _json(request.response_format.schema)
     for message in request.messages:

@@ -151,7 +151,7 @@ def has_duplicates(text: str) -> bool:
         text: A JSON text that `decode_json` takes.
     """
     try:
-        json.loads(text, object_pairs_hook=_fields, parse_int=_Number, parse_float=_Number)
+        _READER.decode(text)
     except _TwiceError:
         return True
     return False
@@ -162,6 +162,9 @@ def _fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(fields) < len(pairs) and any(each != fields[name] for name, each in pairs):
         raise _TwiceError
     return fields
+
+
+_READER = json.JSONDecoder(object_pairs_hook=_fields, parse_int=_Number, parse_float=_Number)
 
 
 def describe_not_json(error: Exception, text: str) -> str:

@@ -72,10 +72,13 @@ class BudgetLimits:
 
     def limited(self) -> Iterator[tuple[Resource, int | float | Decimal]]:
         """Yield the resources that have a limit, with the limit."""
-        for each in fields(self):
-            limit: int | float | Decimal | None = getattr(self, each.name)
+        for resource in _RESOURCES:
+            limit: int | float | Decimal | None = getattr(self, resource)
             if limit is not None:
-                yield cast("Resource", each.name), limit
+                yield resource, limit
+
+
+_RESOURCES: tuple[Resource, ...] = tuple(cast("Resource", each.name) for each in fields(BudgetLimits))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -84,8 +84,7 @@ class ToolCallDelta(msgspec.Struct):
     @property
     def is_something(self) -> bool:
         """Whether it holds anything but empty fields."""
-        has_function = self.function is not None and self.function.is_something
-        return has_function or bool(self.id or self.extra_content)
+        return bool(self.id or self.extra_content or (self.function and self.function.is_something))
 
 
 CITATION = "url_citation"
@@ -366,9 +365,15 @@ class ChatResponseDecoder:
             call = ToolCallDelta(index=0, function=delta.function_call)
             events += self._calls.feed(_to_fragment(call, position=None))
         for position, call in enumerate(delta.tool_calls or ()):
-            if not call.is_something:
-                continue
-            events += self._calls.feed(_to_fragment(call, position=position if is_whole else None))
+            if not self._goes_on(call, events) and call.is_something:
+                events += self._calls.feed(_to_fragment(call, position=position if is_whole else None))
+
+    def _goes_on(self, call: ToolCallDelta, events: list[ModelEvent]) -> bool:
+        """Take a fragment that holds nothing but more arguments, as most do; False if it is another one."""
+        more = call.function
+        if more is None or more.name or call.id or call.extra_content or type(more.arguments) is not str:
+            return False
+        return self._calls.goes_on(call.index, more.arguments, events)
 
     def _take_finish_reason(self, word: str) -> None:
         """Record the reason why the response ended; a later reason does not undo a cut."""
@@ -549,6 +554,24 @@ class ToolCallAccumulator:
             self._take_arguments(call, fragment.arguments, events)
             self._hand_out(events)
         return events
+
+    def goes_on(self, index: int | None, text: str, events: list[ModelEvent]) -> bool:
+        """Add more arguments to a call that is being emitted; the quick way of `feed`.
+
+        Args:
+            index: The place of the call; None if the server did not send it.
+            text: More of the arguments.
+            events: Takes the events.
+
+        Returns:
+            False if there is no such call; then nothing has changed.
+        """
+        call = None if index is None else self._by_index.get(index)
+        if call is None or self._is_finished or not call.is_shown or call.scanner.is_complete:
+            return False
+        self._take_arguments(call, text, events)
+        self._hand_out(events)
+        return True
 
     def finish(self, *, is_cut_off: bool) -> list[ModelEvent]:
         """Record that the response is finished.

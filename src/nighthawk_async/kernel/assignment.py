@@ -35,6 +35,7 @@ from .context import (
     StepContext,
     compile_tree,
     context_of_code,
+    is_of_call,
     may_need_checks,
     parse_code,
     with_constant,
@@ -196,7 +197,7 @@ def _unchanged_on_failure(
         yield
     except BaseException as error:  # a user's property, `__setattr__` or validator may raise anything
         before.restore()
-        if isinstance(error, KeyboardInterrupt):
+        if isinstance(error, KeyboardInterrupt) and is_of_call(error):
             raise
         if isinstance(error, ValidationError):
             what = f"field '{target}'"

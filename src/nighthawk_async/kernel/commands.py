@@ -50,6 +50,7 @@ from .context import (
     compile_statements,
     declared_global,
     is_expression,
+    is_of_call,
     mentioned_names,
     statements_filename,
 )
@@ -751,7 +752,7 @@ class _running:  # noqa: N801  (a context manager that reads as a function at it
 
     def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
         try:
-            if exc is not None and not isinstance(exc, KeyboardInterrupt):
+            if exc is not None and not (isinstance(exc, KeyboardInterrupt) and is_of_call(exc)):
                 # Code of the user or the model: a stray `exit()` must not end the program. Nothing here can
                 # be cancelled, so a cancellation belongs to something else.
                 raise ToolEvaluationError(self._describe(exc)).without_content(type(exc).__name__) from exc

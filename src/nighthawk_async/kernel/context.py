@@ -357,7 +357,7 @@ def is_step_function(function: types.FunctionType) -> bool:
     return _OF_STEP.fullmatch(function.__code__.co_filename) is not None
 
 
-def is_of_call(error: Exception) -> bool:
+def is_of_call(error: BaseException) -> bool:
     """Whether an exception comes from something that was called, and not from a `raise` of the model's."""
     traceback = error.__traceback__
     if traceback is None or isinstance(error, ToolBoundaryError):  # that one is meant for the model

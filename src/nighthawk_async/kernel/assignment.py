@@ -28,14 +28,13 @@ from ..values.error_text import describe_error, describe_validation_error
 from ..values.plain_data import validate_data
 from ..values.snapshots import Snapshot
 from ..values.validation import NEW, Declared, ItemsAnnotation, can_validate, validate_value, with_unpacked
-from .cells import printing_to_cell
+from .cells import is_of_call, printing_to_cell
 from .code_calls import bounded
 from .context import (
     Rewriting,
     StepContext,
     compile_tree,
     context_of_code,
-    is_of_call,
     may_need_checks,
     parse_code,
     with_constant,

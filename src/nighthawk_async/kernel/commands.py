@@ -39,6 +39,7 @@ from .cells import (
     check_event_loop,
     close_work,
     is_awaitable,
+    is_of_call,
     with_results,
 )
 from .context import (
@@ -50,7 +51,6 @@ from .context import (
     compile_statements,
     declared_global,
     is_expression,
-    is_of_call,
     mentioned_names,
     statements_filename,
 )

@@ -108,7 +108,7 @@ SCOPES = frozenset(
         *("move_on_at", "open_nursery", "timeout"),
     )
 )
-"""Functions of event loops whose scopes end in reverse order. One left open would spoil the task of the step."""
+"""Functions of event loops that make scopes. One that stays open would spoil the task of the step."""
 
 
 def is_of_library(kind: type) -> bool:
@@ -300,7 +300,9 @@ def _check_format(owner: Any, kind: type, name: str) -> None:
     if issubclass(kind, str):
         check_format_text(str.__str__(owner))
     elif issubclass(kind, UserString | string.Formatter):
-        raise refusal(f"{kind.__name__}.{name} is not available", f"Call the method of a text: text.{name}(…).")
+        raise refusal(
+            f"{kind.__name__}.{name} is not available", f"Call the method of a text: text.{name}(…)."
+        )
     elif isinstance(owner, type) and issubclass(owner, str | UserString | string.Formatter):
         raise refusal(f"str.{name} is not available", f"Call the method of a text, as in text.{name}(…).")
 

@@ -383,7 +383,8 @@ ASSIGNMENTS = [
     "import anyio\ndef f():\n  with anyio.CancelScope() as s: yield s\nnext(f()).cancel()",
     "from anyio import CancelScope",
     "from trio import *",
-    "import anyio\nasync def f():\n  with anyio.CancelScope(): await anyio.sleep(1)\nf().send(None)",
+    "import anyio\nasync def f():\n  with anyio.CancelScope(): await anyio.sleep(1)\n"
+    "c = f()\ntry: c.send(None)\nfinally: c.close()",
     "import decimal\ndecimal.localcontext(prec=1)",
     # ends of the program
     "raise KeyboardInterrupt",

@@ -8,6 +8,7 @@ import functools
 import itertools
 import math
 import operator
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -42,9 +43,40 @@ def bounded(function: Any) -> Any:
         return function
 
     def call(*args: object, **kwargs: object) -> object:
+        if any(map(_is_of_names, args)) or any(map(_is_of_names, kwargs.values())):
+            args = tuple(map(_with_names, args))
+            kwargs = {name: _with_names(value) for name, value in kwargs.items()}
         return rule(function, *args, **kwargs)
 
     return call
+
+
+_OF_NAMES = (eval, exec, globals, locals, vars, dir)
+"""Functions that see the names of the frame that calls them."""
+
+
+def _is_of_names(value: object) -> bool:
+    return type(value) is BuiltinFunctionType and value in _OF_NAMES
+
+
+def _with_names(value: Any) -> Any:
+    """Return a function that sees the names of the code, where it is called from a frame of this library."""
+    frame: Any = sys._getframe(2) if _is_of_names(value) else None  # pyright: ignore[reportPrivateUsage]
+    while frame is not None and not hasattr(frame.f_builtins, "context"):
+        frame = frame.f_back
+    if frame is None:
+        return value
+    names, own = frame.f_globals, frame.f_locals
+    if value is eval or value is exec:
+
+        def run(source: Any, globals: Any = None, locals: Any = None) -> object:
+            if globals is not None:
+                return value(source, globals, locals)
+            return value(source, names, own if locals is None else locals)
+
+        return run
+    found = names if value is globals else sorted(own) if value is dir else own
+    return lambda *of: value(*of) if of else found
 
 
 def _type_of(value: object) -> type[object]:
@@ -116,7 +148,7 @@ _SHIFTS: tuple[Any, ...] = (_OPERATORS.lshift, _OPERATORS.ilshift)
 _RULES: Mapping[Any, _Rule] = {
     **dict.fromkeys((list, tuple, set, frozenset, deque, sum, sorted, min, max, any, all), _spread),
     **dict.fromkeys((enumerate, zip, map, filter, functools.reduce, math.fsum, math.prod), _spread),
-    **dict.fromkeys((itertools.chain, itertools.islice, itertools.accumulate), _spread),
+    **dict.fromkeys((itertools.chain, itertools.islice, itertools.accumulate, itertools.starmap), _spread),
     **dict.fromkeys((itertools.count, itertools.cycle, itertools.repeat, itertools.product), _ticking),
     **dict.fromkeys((itertools.permutations, itertools.combinations), _ticking),
     itertools.combinations_with_replacement: _ticking,

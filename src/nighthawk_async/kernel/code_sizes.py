@@ -87,7 +87,7 @@ class SizeChecks:
         return self.each(values)
 
     def spread(self, values: Any) -> Any:
-        """Return values to unpack or to keep, with checks between many of them, and no more than may be kept."""
+        """Return values to unpack or to keep, with checks between many, and no more than may be kept."""
         kind: Any = type(values)
         if kind is range:
             _check_items(len(values))

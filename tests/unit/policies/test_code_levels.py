@@ -97,7 +97,8 @@ HONEST = [
     "text = '{0.total} {1[0].total:{2}}'; text.format(orders[0], orders, '>3')",
     "json.dumps({'a': 1})",
     "class P:\n    n = 0\n    def __init__(self): self._x, self.__y = 1, 2\n"
-    "    def _sum(self): return self._x + self.__y\n    def add(self): self._x += self._sum()\np = P()\np.add()\np._x",
+    "    def _sum(self): return self._x + self.__y\n"
+    "    def add(self): self._x += self._sum()\np = P()\np.add()\np._x",
     "class E(Exception):\n    def __init__(self): self._code = 3\nE()._code",
     "from enum import Enum, IntEnum, auto\nclass C(Enum):\n    A = auto()\nclass D(IntEnum):\n    B = 2\n"
     "C(1), isinstance(C.A, Enum), D.B + 1",

@@ -46,7 +46,7 @@ def test_an_approval_from_inside_of_a_sandbox_outlives_its_process(
         assert first.was_killed
         assert approve(store) == "ada"
         second = killer.live(**arguments)
-        assert (second.was_killed, second.error, second.result) == (False, None, None)
+        assert (second.was_killed, second.error, second.result) == (False, "", None)
         assert approve(store) == "bob"
         last = killer.live(**arguments)
         assert last.result == '{"value": ["paid ada", "paid bob"], "error": null}'

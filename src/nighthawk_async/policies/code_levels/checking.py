@@ -89,6 +89,8 @@ class Findings(Struct, frozen=True):
         held: Uses of builtins that are refused unless the step has a variable of that name, by name.
         as_builtins: The builtins that have to be Python's own: those whose patterns it uses, for example.
         imports: The modules that it imports and that are not shown in every step.
+        private: A private attribute that it uses, which only classes of the step's code have; empty for none,
+            or if it writes classes itself.
         needs_checks: Whether attributes have to be looked at while it runs.
     """
 
@@ -98,6 +100,7 @@ class Findings(Struct, frozen=True):
     held: dict[str, _Problem]
     as_builtins: frozenset[str]
     imports: tuple[str, ...]
+    private: str
     needs_checks: bool
 
 
@@ -121,6 +124,7 @@ def findings(text: str, mode: Literal["eval", "exec"]) -> Findings:
             held={},
             as_builtins=frozenset(),
             imports=(),
+            private="",
             needs_checks=True,
         )
 
@@ -136,6 +140,8 @@ class _Reading(ast.NodeVisitor):
         self._imports: list[str] = []
         self._needs_checks = False
         self.is_in_class = False
+        self._private = ""
+        self._has_classes = False
         self._as_builtins: set[str] = set()
 
     def read(self, tree: ast.AST) -> Findings:
@@ -152,6 +158,7 @@ class _Reading(ast.NodeVisitor):
             held=self._held,
             as_builtins=frozenset(self._as_builtins),
             imports=tuple(self._imports),
+            private="" if self._has_classes else self._private,
             needs_checks=self._needs_checks,
         )
 
@@ -237,7 +244,9 @@ class _Reading(ast.NodeVisitor):
     def visit_Attribute(self, node: ast.Attribute) -> None:
         self._needs_checks = True
         is_text = node.attr in _DATA and isinstance(node.ctx, ast.Load)
-        if not (is_text or _is_special_call(node) or is_of_own_class(node.attr)):
+        if is_of_own_class(node.attr):
+            self._private = node.attr
+        elif not (is_text or _is_special_call(node)):
             self._check_attributes((node.attr,))
         if node.attr in ("format", "format_map"):
             text = node.value.value if isinstance(node.value, ast.Constant) else None
@@ -302,7 +311,7 @@ class _Reading(ast.NodeVisitor):
             self.generic_visit(node)
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        self._needs_checks = True
+        self._needs_checks = self._has_classes = True
         self._bind(node.name)
         for keyword in node.keywords:
             if keyword.arg in (None, "metaclass"):

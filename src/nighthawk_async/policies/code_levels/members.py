@@ -194,6 +194,11 @@ class Members:
         return Members.member(getattr(owner, name))
 
     @staticmethod
+    def is_own(value: object) -> bool:
+        """Whether a value is a class that code of a step has written, or an object of one."""
+        return MARK in vars(value if isinstance(value, type) else type(value))
+
+    @staticmethod
     def own(value: object) -> object:
         """Return an object whose private attribute is used: one of a class that code of a step has written.
 

@@ -46,6 +46,8 @@ class ShownCode:
         if found.problem is not None:
             raise_problem(found.problem)
         step_locals = self._context.step_locals
+        if found.private and not any(map(Members.is_own, tuple(step_locals.values()))):
+            raise refusal(f"the attribute {found.private!r} is private")
         for name in found.read:
             if name not in step_locals or name in self._hidden:
                 self._names.check(name)

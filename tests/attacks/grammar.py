@@ -124,6 +124,17 @@ OWN = [
     "Model.parse_file",
     "model.parse_raw",
     "getattr(Model, 'parse_raw')",
+    "shop.os.system",
+    "Model.model_rebuild",
+    "Model.update_forward_refs",
+    "shown.register",
+    "super().send",
+    "__import__('typing').Annotated[type(shop), 1]._secret",
+    "__import__('typing').get_type_hints",
+    "__import__('functools').singledispatch",
+    "__import__('collections').UserString",
+    "__import__('anyio').Lock().statistics",
+    "__import__('anyio').CancelScope",
 ]
 """The ways to what the program, or the library, keeps to itself."""
 
@@ -329,6 +340,62 @@ ASSIGNMENTS = [
     "from posix import *",
     "import importlib",
     "raise SystemExit from hidden_effect()",
+    # strings that become code
+    "class C(Model):\n  x: \"open({canary!r}, 'w')\" = 1",
+    "import typing\nclass C(typing.Annotated[Model, 1]):\n  x: \"open({canary!r}, 'w')\" = 1",
+    "import typing\nModel.model_fields['item'].annotation = typing.Optional[\"open({canary!r}, 'w')\"]\n"
+    "Model.model_rebuild(force=True)",
+    "import functools\n@functools.singledispatch\ndef f(x): pass\n"
+    '@f.register\ndef g(x: "[].append(().__class__)"): pass',
+    # attributes that are read by text
+    "class C(Model):\n  model_config = {{'alias_generator': lambda _: '_effect', 'from_attributes': True}}\n"
+    "  item: object = 1\nC.model_validate(shop).item()",
+    "import collections\ncollections.UserString('{{0.__globals__}}').format(shown)",
+    "class S(str):\n  def __getitem__(self, at): return 'a'\nimport dataclasses\n"
+    "dataclasses.fields(order)[0].name = S('_effect')\ndataclasses.astuple(order)",
+    "import dataclasses\ndataclasses.fields(order)[0].name = '_effect'",
+    # classes and functions
+    "isinstance = lambda _, kind: kind\nisinstance(0, type)('C', (), {{}})",
+    "def issubclass(_, kind): return kind\nissubclass(0, type)",
+    "import typing\nclass C(typing.Type[int]): pass",
+    "import enum\nenum.Enum('E', {{'A': 1, '__reduce_ex__': shown}})",
+    "import copy, enum\nE = enum.IntEnum('E', {{'A': 1, '__reduce_ex__': lambda self, _: "
+    "((lambda: shown), (), (None, {{'x': 1}}))}})\ncopy.copy(E.A)",
+    "class C(Plugin): pass",
+    "class C(type(shop)):\n  def f(self): return self._effect\nC().f()",
+    "class C(type(shop)):\n  def f(self): return super()._secret\nC().f()",
+    "class C(type(shop)):\n  def f(self): self._effect = 1\nC().f()",
+    "class C: pass\nC._x = 1",
+    "shop.mailer.send = shown",
+    "import abc\nabc.abstractmethod(shown)",
+    "cached.x = 1",
+    "cached.cache_clear = shown",
+    # modules that patterns and operators find
+    "try:\n  match shop:\n    case object(os=m): pass\nexcept Exception: pass\nm.system('touch {canary}')",
+    "match shop:\n  case object(os=m): m.system('touch {canary}')",
+    "class R:\n  def __radd__(self, other): return other.system('touch {canary}')\nshop.os += R()",
+    "x = [shop.os]",
+    # tasks and scopes of event loops
+    "import anyio\nlock = anyio.Lock()\nawait lock.acquire()\nlock.statistics().owner.coro.close()",
+    "import anyio\nlock = anyio.CapacityLimiter(1)\nawait lock.acquire()\n"
+    "lock.statistics().borrowers[0].cancel()",
+    "import anyio, contextlib\ncontextlib.ExitStack().enter_context(anyio.CancelScope())",
+    "import anyio\ndef f():\n  with anyio.CancelScope() as s: yield s\nnext(f()).cancel()",
+    "from anyio import CancelScope",
+    "from trio import *",
+    "import anyio\nasync def f():\n  with anyio.CancelScope(): await anyio.sleep(1)\n"
+    "c = f()\ntry: c.send(None)\nfinally: c.close()",
+    "import decimal\ndecimal.localcontext(prec=1)",
+    # ends of the program
+    "raise KeyboardInterrupt",
+    "raise GeneratorExit",
+    "raise BaseException",
+    "async def f(): raise GeneratorExit\nawait f()",
+    "async def f(): raise KeyboardInterrupt\nawait f()",
+    "async def f(): raise BaseException\nawait f()",
+    "import asyncio\nraise asyncio.CancelledError",
+    "class E(Exception):\n  def __str__(self):\n    while True: pass\nraise E",
+    "class E:\n  def __repr__(self):\n    while True: pass\nraise ValueError([E()])",
 ]
 """Statements that are attacks as they are."""
 

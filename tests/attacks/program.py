@@ -2,8 +2,10 @@
 
 import functools
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +51,7 @@ class Shop:
     def __init__(self) -> None:
         self.mailer = Mailer()
         self._effect = hidden_effect
+        self.os = os
 
     _secret = staticmethod(hidden_effect)
 
@@ -60,13 +63,33 @@ class Model(pydantic.BaseModel):
     item: int = 1
 
 
-shop, model, module = Shop(), Model(), sys.modules[__name__]
+class Plugin:
+    def __init_subclass__(cls) -> None:
+        hidden_effect()
+
+
+@dataclass
+class Order:
+    item: int = 1
+
+    def __post_init__(self) -> None:
+        self._effect = hidden_effect
+
+
+@functools.cache
+def cached(x: object = 1) -> object:
+    """Return it."""
+    return x
+
+
+shop, model, order, module = Shop(), Model(), Order(), sys.modules[__name__]
 
 
 @nh.natural_function
 async def serve(ws: object, web: object) -> int:
     """natural
-    Use <ws>, <web>, <shown>, <wrapped>, <shop>, <Model> and <model>. Return a number.
+    Use <ws>, <web>, <shown>, <wrapped>, <shop>, <Model>, <model>, <Plugin>, <order> and
+    <cached>. Return a number.
     """
 
 

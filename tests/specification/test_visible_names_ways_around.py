@@ -363,12 +363,7 @@ WAYS = [
 ]
 
 
-ASTRAY = (
-    "found = list(map(eval, ['look_up.__globals__']))[0]['SECRET']",
-    "found = next(iter(globals, 0))['__builtins__']['SECRET']",
-)
-"""Ways that lead nowhere: what checks of code call for it sees their frame, and none of the step."""
-LEADING = [code for code in (*BY_NAME, *BY_ATTRIBUTE, *BY_BUILTIN, *SMUGGLED) if code not in ASTRAY]
+LEADING = (*BY_NAME, *BY_ATTRIBUTE, *BY_BUILTIN, *SMUGGLED)
 
 
 @pytest.mark.may_block_event_loop("some ways look through every object of the process")

@@ -28,7 +28,7 @@ from ..values.error_text import describe_error, describe_validation_error
 from ..values.plain_data import validate_data
 from ..values.snapshots import Snapshot
 from ..values.validation import NEW, Declared, ItemsAnnotation, can_validate, validate_value, with_unpacked
-from .cells import printing_to_cell
+from .cells import is_of_call, printing_to_cell
 from .code_calls import bounded
 from .context import (
     Rewriting,
@@ -196,7 +196,7 @@ def _unchanged_on_failure(
         yield
     except BaseException as error:  # a user's property, `__setattr__` or validator may raise anything
         before.restore()
-        if isinstance(error, KeyboardInterrupt):
+        if isinstance(error, KeyboardInterrupt) and is_of_call(error):
             raise
         if isinstance(error, ValidationError):
             what = f"field '{target}'"

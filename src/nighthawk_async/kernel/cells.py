@@ -10,6 +10,7 @@ No call is added to the code, because guards rewrite the calls of a step's code.
 """
 
 import ast
+import dis
 import functools
 import inspect
 import io
@@ -24,6 +25,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable,
 from contextlib import AbstractContextManager
 from types import CoroutineType, FrameType, FunctionType, GeneratorType, MethodType
 from typing import Any, Protocol, TypeGuard
+
+from anyio import get_cancelled_exc_class
 
 from .. import parallel
 from ..actors import BareTaskGroup
@@ -573,6 +576,23 @@ class Together(StepWork):
                 each.close()
 
 
+OF_STEP = re.compile(r"<(?:expression|statements(?: \d+)?)>")
+"""The file names of code of steps."""
+
+
+def is_of_call(error: BaseException) -> bool:
+    """Whether an exception comes from something that was called, and not from a `raise` of the model's."""
+    traceback = error.__traceback__
+    if traceback is None or isinstance(error, ToolBoundaryError):  # that one is meant for the model
+        return False
+    while traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    code = traceback.tb_frame.f_code
+    if OF_STEP.fullmatch(code.co_filename) is None:
+        return True
+    return dis.opname[code.co_code[traceback.tb_lasti]] not in ("RAISE_VARARGS", "RERAISE")
+
+
 async def await_value(awaitable: Awaitable[object]) -> object:
     """Await in a task of its own.
 
@@ -584,7 +604,7 @@ async def await_value(awaitable: Awaitable[object]) -> object:
         Exception: Any exception raised by the awaitable.
     """
     values: list[object] = []
-    failures: list[Exception | SystemExit] = []
+    failures: list[BaseException] = []
 
     async def run() -> None:
         share_positions()
@@ -592,6 +612,10 @@ async def await_value(awaitable: Awaitable[object]) -> object:
             values.append(await driven(awaitable))
         except (Exception, SystemExit) as error:  # a stray `exit()` must not end the program
             failures.append(error)
+        except BaseException as error:
+            if is_of_call(error) or isinstance(error, get_cancelled_exc_class()):
+                raise
+            failures.append(RuntimeError(f"{type(error).__name__} was raised"))  # it would end the program
 
     try:
         async with BareTaskGroup() as task_group:

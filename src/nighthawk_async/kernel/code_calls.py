@@ -8,6 +8,7 @@ import functools
 import itertools
 import math
 import operator
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -42,13 +43,48 @@ def bounded(function: Any) -> Any:
         return function
 
     def call(*args: object, **kwargs: object) -> object:
+        if any(map(_is_of_names, args)) or any(map(_is_of_names, kwargs.values())):
+            args = tuple(map(_with_names, args))
+            kwargs = {name: _with_names(value) for name, value in kwargs.items()}
         return rule(function, *args, **kwargs)
 
     return call
 
 
+_OF_NAMES = (eval, exec, globals, locals, vars, dir)
+"""Functions that see the names of the frame that calls them."""
+
+
+def _is_of_names(value: object) -> bool:
+    return type(value) is BuiltinFunctionType and value in _OF_NAMES
+
+
+def _with_names(value: Any) -> Any:
+    """Return a function that sees the names of the code, where it is called from a frame of this library."""
+    frame: Any = sys._getframe(2) if _is_of_names(value) else None  # pyright: ignore[reportPrivateUsage]
+    while frame is not None and not hasattr(frame.f_builtins, "context"):
+        frame = frame.f_back
+    if frame is None:
+        return value
+    names, own = frame.f_globals, frame.f_locals
+    if value is eval or value is exec:
+
+        def run(source: Any, globals: Any = None, locals: Any = None) -> object:
+            if globals is not None:
+                return value(source, globals, locals)
+            return value(source, names, own if locals is None else locals)
+
+        return run
+    found = names if value is globals else sorted(own) if value is dir else own
+    return lambda *of: value(*of) if of else found
+
+
 def _type_of(value: object) -> type[object]:
     return type(value)
+
+
+def _stream(function: _Rule, /, *args: object, **kwargs: object) -> object:
+    return function(*map(pausing.CHECKS.stream, args), **kwargs)
 
 
 def _spread(function: _Rule, /, *args: object, **kwargs: object) -> object:
@@ -61,7 +97,31 @@ def _ticking(function: _Rule, /, *args: object, **kwargs: object) -> object:
 
 
 def _iterator(function: _Rule, /, *args: object) -> object:
-    return _ticking(function, *args) if len(args) > 1 else _spread(function, *args)
+    return _ticking(function, *args) if len(args) > 1 else _stream(function, *args)
+
+
+def _sum(function: _Rule, /, *args: Any, **kwargs: Any) -> object:
+    start: object = kwargs.get("start", args[1] if len(args) > 1 else 0)
+    if args:
+        code_sizes.check_sum(args[0], start)
+    return _stream(function, *args, **kwargs)
+
+
+def _joined(function: _Rule, /, *args: Any, **kwargs: Any) -> object:
+    """Join the texts of a list, or of other values."""
+    texts: Any = args[-1] if args else None
+    if type(texts) in (list, tuple) and all(isinstance(each, str | bytes) for each in texts):
+        code_sizes.check_length(sum(map(len, texts)))
+    return _spread(function, *args, **kwargs)
+
+
+def _replaced(function: Any, /, *args: Any, **kwargs: Any) -> object:
+    """Replace parts of a text."""
+    texts = args if type(function) is MethodDescriptorType else (function.__self__, *args)
+    if len(texts) == 3 and all(isinstance(each, str | bytes) for each in texts):
+        text, old, new = texts
+        code_sizes.check_length((len(text) // max(1, len(old)) + 1) * len(new))
+    return function(*args, **kwargs)
 
 
 def _sized(function: _Rule, /, *args: object, **kwargs: object) -> object:
@@ -75,6 +135,9 @@ def _sized(function: _Rule, /, *args: object, **kwargs: object) -> object:
 def _power(function: _Rule, /, *args: Any, **kwargs: Any) -> object:
     if len(args) == 2 and not kwargs:
         pausing.CHECKS.exponent(*args)
+    elif len(args) + len(kwargs) == 3:
+        exponent = args[1] if len(args) > 1 else kwargs.get("exp")
+        code_sizes.check_modulus(exponent, args[2] if len(args) > 2 else kwargs.get("mod"))
     return function(*args, **kwargs)
 
 
@@ -114,9 +177,11 @@ _PRODUCTS: tuple[Any, ...] = (_OPERATORS.mul, _OPERATORS.imul)
 _SHIFTS: tuple[Any, ...] = (_OPERATORS.lshift, _OPERATORS.ilshift)
 
 _RULES: Mapping[Any, _Rule] = {
-    **dict.fromkeys((list, tuple, set, frozenset, deque, sum, sorted, min, max, any, all), _spread),
-    **dict.fromkeys((enumerate, zip, map, filter, functools.reduce, math.fsum, math.prod), _spread),
-    **dict.fromkeys((itertools.chain, itertools.islice, itertools.accumulate), _spread),
+    **dict.fromkeys((list, tuple, set, frozenset, deque, sorted), _spread),
+    **dict.fromkeys((min, max, any, all, enumerate, zip, map, filter), _stream),
+    **dict.fromkeys((functools.reduce, math.fsum, math.prod, itertools.chain, itertools.islice), _stream),
+    **dict.fromkeys((itertools.accumulate, itertools.starmap), _stream),
+    sum: _sum,
     **dict.fromkeys((itertools.count, itertools.cycle, itertools.repeat, itertools.product), _ticking),
     **dict.fromkeys((itertools.permutations, itertools.combinations), _ticking),
     itertools.combinations_with_replacement: _ticking,
@@ -131,7 +196,9 @@ _RULES: Mapping[Any, _Rule] = {
 }
 
 _METHODS: Mapping[str, _Rule] = {
-    **dict.fromkeys(("join", "extend", "update", "union", "intersection", "difference"), _spread),
+    "join": _joined,
+    "replace": _replaced,
+    **dict.fromkeys(("extend", "update", "union", "intersection", "difference"), _spread),
     **dict.fromkeys(("issubset", "issuperset", "isdisjoint", "fromkeys", "from_iterable"), _spread),
     **dict.fromkeys(("ljust", "rjust", "center", "zfill"), _sized),
 }

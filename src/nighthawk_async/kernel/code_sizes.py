@@ -7,6 +7,8 @@ values.
 
 from collections import deque
 from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+from types import GeneratorType
 from typing import Any
 
 from ..errors import ToolBoundaryError
@@ -19,6 +21,9 @@ MAX_CHARACTERS = 50_000_000
 
 MAX_ITEMS = 10_000_000
 """The greatest length of a list or tuple that one operation may make."""
+
+MAX_STEPS = 200_000_000
+"""The greatest product of the bits of an exponent and a modulus."""
 
 MAX_UNCHECKED = 10_000
 """The length of a range up to which functions written in C go through it without checks."""
@@ -72,9 +77,23 @@ class SizeChecks:
             _check_repeated(right, left)
         return right
 
+    def stream(self, values: Any) -> Any:
+        """Return values that a function goes through, with checks between many of them."""
+        kind: Any = type(values)
+        if kind is range:
+            return self.each(values) if len(values) > MAX_UNCHECKED else values
+        if kind is GeneratorType or hasattr(kind, "__len__") or not hasattr(kind, "__next__"):
+            return values
+        return self.each(values)
+
     def spread(self, values: Any) -> Any:
-        """Return values to unpack, with checks between many of them."""
-        return self.each(values) if type(values) is range and len(values) > MAX_UNCHECKED else values
+        """Return values to unpack or to keep, with checks between many, and no more than may be kept."""
+        kind: Any = type(values)
+        if kind is range:
+            _check_items(len(values))
+        elif not hasattr(kind, "__len__") and hasattr(kind, "__next__"):
+            return self.each(chain(islice(values, MAX_ITEMS), _too_many(values)))
+        return self.stream(values)
 
 
 def check_bits(bits: int) -> None:
@@ -91,9 +110,41 @@ def _check_repeated(values: Any, count: int) -> None:
     if isinstance(values, _TEXTS):
         check_length(len(values) * count)
     elif issubclass(type(values), list | tuple | deque):
-        length = len(values) * count
-        if length > MAX_ITEMS:
-            raise _too_large(f"{length:,} items", f"{MAX_ITEMS:,} items")
+        _check_items(len(values) * count)
+
+
+def _check_items(length: int) -> None:
+    if length > MAX_ITEMS:
+        raise _too_large(f"{length:,} items", f"{MAX_ITEMS:,} items")
+
+
+def _too_many(values: Iterator[object]) -> Iterator[object]:
+    """Yield nothing; refuse values that are left."""
+    for _ in values:
+        raise _too_large(f"more than {MAX_ITEMS:,} items", f"{MAX_ITEMS:,} items")
+    yield from ()
+
+
+def check_sum(values: Any, start: object) -> None:
+    """Refuse a sum of lists, each step of which copies all before it, if that is too long.
+
+    Raises:
+        ToolBoundaryError: It is.
+    """
+    if type(start) in (list, tuple) and type(values) in (list, tuple):
+        _check_items(len(values) * sum(map(len, values)) // 100)
+
+
+def check_modulus(exponent: object, modulus: object) -> None:
+    """Refuse a power with a modulus that takes too long.
+
+    Raises:
+        ToolBoundaryError: It does.
+    """
+    if isinstance(exponent, int) and isinstance(modulus, int):
+        bits = exponent.bit_length() * modulus.bit_length()
+        if bits > MAX_STEPS:
+            raise _too_large(f"a power of {bits:,} steps", f"{MAX_STEPS:,} steps")
 
 
 def check_length(length: int) -> None:

@@ -39,6 +39,7 @@ from .cells import (
     check_event_loop,
     close_work,
     is_awaitable,
+    is_of_call,
     with_results,
 )
 from .context import (
@@ -751,7 +752,7 @@ class _running:  # noqa: N801  (a context manager that reads as a function at it
 
     def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
         try:
-            if exc is not None and not isinstance(exc, KeyboardInterrupt):
+            if exc is not None and not (isinstance(exc, KeyboardInterrupt) and is_of_call(exc)):
                 # Code of the user or the model: a stray `exit()` must not end the program. Nothing here can
                 # be cancelled, so a cancellation belongs to something else.
                 raise ToolEvaluationError(self._describe(exc)).without_content(type(exc).__name__) from exc

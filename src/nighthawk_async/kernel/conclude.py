@@ -30,7 +30,8 @@ from ..types.unset import UNSET
 from ..values.error_text import NOT_AWAITED, describe_error
 from ..values.validation import NEW, Declared, Origin, type_name, validate_value
 from .actor import StepActor
-from .context import StepContext, calls_something, is_of_call
+from .cells import is_of_call
+from .context import StepContext, calls_something
 from .declared_types import declared_type, origin_of, return_type, validated_return
 
 Rewriter: TypeAlias = str

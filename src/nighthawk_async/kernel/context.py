@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias,
 from typing_extensions import TypeIs
 
 from ..configuration import DEFAULT_MAX_CODE_SECONDS, StepExecutorConfiguration
-from ..errors import NighthawkError, ToolBoundaryError, ToolEvaluationError
+from ..errors import NighthawkError, ToolEvaluationError
 from ..lazy_exports import LazyModule
 from ..types.execution import ExecutionRef
 from ..types.outcomes import (
@@ -38,7 +38,7 @@ from ..types.outcomes import (
     StepOutcome,
 )
 from ..values.snapshots import NEVER_CHANGED, Snapshot
-from .cells import CELL, CURRENT_CELL, builtin_of_step, with_cell, with_output
+from .cells import CELL, CURRENT_CELL, OF_STEP, builtin_of_step, is_of_call, with_cell, with_output
 
 if TYPE_CHECKING:
     from . import code_checks, pausing
@@ -321,7 +321,6 @@ class StepContext:
 
 
 EXPRESSION = "<expression>"
-_OF_STEP = re.compile(r"<(?:expression|statements(?: \d+)?)>")
 
 
 def statements_filename(number: int | None = None) -> str:
@@ -354,20 +353,7 @@ def _is_of_step(declared: object) -> bool:
 
 def is_step_function(function: types.FunctionType) -> bool:
     """Whether the model wrote a function."""
-    return _OF_STEP.fullmatch(function.__code__.co_filename) is not None
-
-
-def is_of_call(error: Exception) -> bool:
-    """Whether an exception comes from something that was called, and not from a `raise` of the model's."""
-    traceback = error.__traceback__
-    if traceback is None or isinstance(error, ToolBoundaryError):  # that one is meant for the model
-        return False
-    while traceback.tb_next is not None:
-        traceback = traceback.tb_next
-    code = traceback.tb_frame.f_code
-    if _OF_STEP.fullmatch(code.co_filename) is None:
-        return True
-    return dis.opname[code.co_code[traceback.tb_lasti]] not in ("RAISE_VARARGS", "RERAISE")
+    return OF_STEP.fullmatch(function.__code__.co_filename) is not None
 
 
 def functions_in(declared: object) -> tuple[object, ...]:

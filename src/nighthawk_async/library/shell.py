@@ -13,6 +13,7 @@ import anyio.to_thread
 
 from ..kernel.environment import find_task_keeper
 from ..parallel.resources import use_resource
+from ..sealed_attributes import Sealed, SealedState
 from .errors import ShellError
 from .git_settings import files_of_settings
 from .sensitive import masks_below
@@ -35,8 +36,7 @@ from .shell_session import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Shell:
+class Shell(SealedState):
     """The way to start the shells of a workspace.
 
     Args:
@@ -49,13 +49,27 @@ class Shell:
         sensitive: Whether a confined shell sees files that usually hold keys and passwords.
     """
 
-    root: Path
-    writable: bool
-    sandbox: Sandbox
-    network: bool
-    readable: Sequence[Path]
-    environment: Mapping[str, str]
-    sensitive: bool = False
+    root = Sealed[Path]()
+    writable = Sealed[bool]()
+    sandbox = Sealed[Sandbox]()
+    network = Sealed[bool]()
+    readable = Sealed[Sequence[Path]]()
+    environment = Sealed[Mapping[str, str]]()
+    sensitive = Sealed[bool]()
+
+    def __init__(
+        self,
+        *,
+        root: Path,
+        writable: bool,
+        sandbox: Sandbox,
+        network: bool,
+        readable: Sequence[Path],
+        environment: Mapping[str, str],
+        sensitive: bool = False,
+    ) -> None:
+        self.root, self.writable, self.sandbox, self.network = root, writable, sandbox, network
+        self.readable, self.environment, self.sensitive = tuple(readable), dict(environment), sensitive
 
     async def run(self, command: str, *, seconds: float | None, most_characters: int) -> ShellResult:
         """Run a command in the shell of the caller's task.

@@ -8,7 +8,6 @@ import re
 import socket
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
 import anyio
 import anyio.to_thread
@@ -19,6 +18,7 @@ from ..models.http_library import httpx
 from ..models.http_transport import SingleConnectionTransport, verifying_context
 from ..policies.egress.hosts import HostList
 from ..policies.egress.policy import find_egress
+from ..sealed_attributes import Sealed, SealedState
 from .errors import DeniedAddressError, FetchError, ForbiddenAddressError
 from .page_text import decoded, html_as_text, is_html, is_text
 from .public_addresses import AllowedHosts
@@ -54,8 +54,7 @@ class FetchedPage(Struct, frozen=True):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Web:
+class Web(SealedState):
     """The pages of the public internet, and of hosts of yours.
 
         intranet = library.Web(allow=("intranet.example", "10.0.0.0/8"))
@@ -76,22 +75,28 @@ class Web:
         FetchError: Something of a list is neither a host name nor a network.
     """
 
-    allow: Iterable[str] = ()
-    only: Iterable[str] = ()
-    deny: Iterable[str] = ()
-    _allowed: AllowedHosts = field(init=False, repr=False, compare=False)
-    _lists: tuple[HostList, HostList] = field(init=False, repr=False, compare=False)
+    _allowed = Sealed[AllowedHosts]()
+    _lists = Sealed[tuple[HostList, HostList]]()
+    allow = Sealed[tuple[str, ...]]()
+    only = Sealed[tuple[str, ...]]()
+    deny = Sealed[tuple[str, ...]]()
 
-    def __post_init__(self) -> None:
-        for name in ("allow", "only", "deny"):
-            given: Iterable[str] = getattr(self, name)
-            object.__setattr__(self, name, (given,) if isinstance(given, str) else tuple(given))
-        object.__setattr__(self, "_allowed", AllowedHosts.parse(self.allow))
+    def __init__(self, allow: Iterable[str] = (), only: Iterable[str] = (), deny: Iterable[str] = ()) -> None:
+        self.allow, self.only, self.deny = map(_names, (allow, only, deny))
+        self._allowed = AllowedHosts.parse(self.allow)
         try:
-            lists = (HostList.parse(self.only), HostList.parse(self.deny))
+            self._lists = (HostList.parse(self.only), HostList.parse(self.deny))
         except NighthawkError as error:
             raise FetchError(str(error)) from None
-        object.__setattr__(self, "_lists", lists)
+
+    def __eq__(self, other: object) -> bool:
+        return self._given() == other._given() if type(other) is type(self) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._given())
+
+    def _given(self) -> tuple[tuple[str, ...], ...]:
+        return (self.allow, self.only, self.deny)
 
     def __repr__(self) -> str:
         lists = {name: getattr(self, name) for name in ("allow", "only", "deny")}
@@ -152,6 +157,10 @@ class Web:
                 egress.check(host, port, addresses)
             except EgressDeniedError as error:
                 raise DeniedAddressError(str(error)) from None
+
+
+def _names(given: Iterable[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 _PUBLIC = Web()

@@ -3,7 +3,8 @@
 import traceback
 from collections.abc import Callable, Sequence
 from functools import partial
-from types import CoroutineType
+from itertools import chain, islice
+from types import CoroutineType, FunctionType
 from typing import Any
 
 from pydantic import ValidationError
@@ -96,10 +97,42 @@ def _stacktrace(error: BaseException, message: str, seen: set[int]) -> str:
 def _message(error: BaseException) -> str:
     if isinstance(error, ValidationError):
         return f"{error.title}: {describe_validation_error(error)}"
+    if _is_by_model(error, _MOST_DEPTH):
+        return _NO_MESSAGE
     try:
         return str(error)
     except Exception:  # `__str__` of a user's exception may raise anything
-        return "its message cannot be shown"
+        return _NO_MESSAGE
+
+
+_NO_MESSAGE = "its message cannot be shown"
+_MOST_DEPTH = 3
+_MOST_ITEMS = 100
+_PLAIN = (str, bytes, int, float, bool, type(None), type)
+
+
+def _is_by_model(value: Any, depth: int) -> bool:
+    """Whether the text of a value is made by code of a step, which would run here without its limits.
+
+    Also of a value in it, as far as it is searched.
+    """
+    kind: type[object] = type(value)
+    if kind in _PLAIN:
+        return False
+    if any(map(_is_code_of_step, kind.__mro__[:-1])):
+        return True
+    items: tuple[Any, ...] = value.args if isinstance(value, BaseException) else ()
+    if kind in (list, tuple, set, frozenset):
+        items = tuple(islice(value, _MOST_ITEMS))
+    elif kind is dict:
+        items = tuple(islice(chain(value, value.values()), _MOST_ITEMS))
+    return bool(items) and (depth == 0 or any(_is_by_model(each, depth - 1) for each in items))
+
+
+def _is_code_of_step(kind: type) -> bool:
+    declared = (vars(kind).get(name) for name in ("__str__", "__repr__", "__format__"))
+    names = (each.__code__.co_filename for each in declared if isinstance(each, FunctionType))
+    return any(name.startswith(("<statements", "<expression")) for name in names)
 
 
 def callable_name(function: Callable[..., Any]) -> str:

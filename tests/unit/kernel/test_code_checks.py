@@ -46,7 +46,7 @@ ENDLESS = {
     "a filter of one": "import itertools\nnext(filter(None, itertools.repeat(0)))",
     "one that is unpacked": "import itertools\n[*itertools.count()]",
     "a long range": "sum(range(10**12))",
-    "one that is unpacked into names": "a, *b = range(10**12)",
+    "one that is unpacked into names": "import itertools\na, *b = itertools.count()",
     "a worker thread": "def f():\n    while True: pass\nblocking(f)()",
 }
 """Code that never ends; `kept` is bound before it."""
@@ -60,6 +60,11 @@ LARGE = {
     "'a' * 10 ** 10": "10,000,000,000 characters",
     "n = 10 ** 10\nn * b'a'": "10,000,000,000 characters",
     "[0] * 10 ** 10": "10,000,000,000 items",
+    "a, *b = range(10 ** 12)": "1,000,000,000,000 items",
+    "list(range(10 ** 12))": "1,000,000,000,000 items",
+    "''.join(['a' * 10 ** 7] * 10)": "100,000,000 characters",
+    "pow(3, 2 ** 4000000 - 1, 2 ** 4000000 - 3)": "16,000,000,000,000 steps",
+    "sum([[1] * 10 ** 6] * 10 ** 4, [])": "items",
     "x = [0]\nx *= 10 ** 10": "10,000,000,000 items",
     "'x'.ljust(10 ** 10)": "10,000,000,000 characters",
     "str.center('x', 10 ** 10)": "10,000,000,000 characters",

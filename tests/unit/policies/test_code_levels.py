@@ -96,6 +96,15 @@ HONEST = [
     "'{} {:>5} {0.total}'.format(1, 2) if False else '{:>5}'.format(1)",
     "text = '{0.total} {1[0].total:{2}}'; text.format(orders[0], orders, '>3')",
     "json.dumps({'a': 1})",
+    "class P:\n    n = 0\n    def __init__(self): self._x, self.__y = 1, 2\n"
+    "    def _sum(self): return self._x + self.__y\n"
+    "    def add(self): self._x += self._sum()\np = P()\np.add()\np._x",
+    "class E(Exception):\n    def __init__(self): self._code = 3\nE()._code",
+    "from enum import Enum, IntEnum, auto\nclass C(Enum):\n    A = auto()\nclass D(IntEnum):\n    B = 2\n"
+    "C(1), isinstance(C.A, Enum), D.B + 1",
+    "import anyio\nasync with anyio.create_task_group() as tasks:\n    tasks.start_soon(anyio.sleep, 0)",
+    "match found:\n    case object(total=t) if t > 0: t",
+    "def first(*values): return sorted(iter(values))[0]\nfirst(*iter([2, 1]))",
     "class P:\n    def __init__(self, x): self.x = x\n    def __repr__(self): return str(self.x)\nP(3).x",
     "class A:\n    def m(self): return 1\nclass B(A):\n    def m(self): return super().m() + 1\nB().m()",
     "from dataclasses import dataclass, asdict, replace\n"

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct
 
 from ...errors import ToolBoundaryError
-from .members import SPECIAL, check_format_text, is_private, refusal
+from .members import SCOPES, SPECIAL, check_format_text, is_of_own_class, is_private, refusal, scope_refusal
 from .modules import is_shown, shown_module
 
 HIDDEN_BUILTINS = frozenset(
@@ -30,7 +30,7 @@ HIDDEN_BUILTINS = frozenset(
             "help",
             "input",
         ),
-        *("license", "locals", "open", "quit", "vars"),
+        *("KeyboardInterrupt", "license", "locals", "open", "quit", "vars"),
     )
 )
 """Builtins that reach more than what is shown."""
@@ -42,6 +42,8 @@ SHOWN_BUILTINS = frozenset(name for name in vars(builtins) if name[0] != "_") - 
 
 _HELD = frozenset({"getattr", "setattr", "hasattr", "delattr", "type", "super"})
 """Builtins with rules about their use."""
+
+_LOOPS = frozenset({"anyio", "asyncio", "trio"})
 
 _DATA = frozenset({"__name__", "__qualname__", "__doc__"})
 """Attributes with underscores that are texts."""
@@ -85,8 +87,10 @@ class Findings(Struct, frozen=True):
         read: The names that it looks up outside of functions' own variables, unless it binds them itself.
         bound: The names that it binds.
         held: Uses of builtins that are refused unless the step has a variable of that name, by name.
-        by_position: The builtins whose patterns it uses.
+        as_builtins: The builtins that have to be Python's own: those whose patterns it uses, for example.
         imports: The modules that it imports and that are not shown in every step.
+        private: A private attribute that it uses, which only classes of the step's code have; empty for none,
+            or if it writes classes itself.
         needs_checks: Whether attributes have to be looked at while it runs.
     """
 
@@ -94,8 +98,9 @@ class Findings(Struct, frozen=True):
     read: frozenset[str]
     bound: frozenset[str]
     held: dict[str, _Problem]
-    by_position: frozenset[str]
+    as_builtins: frozenset[str]
     imports: tuple[str, ...]
+    private: str
     needs_checks: bool
 
 
@@ -117,8 +122,9 @@ def findings(text: str, mode: Literal["eval", "exec"]) -> Findings:
             read=frozenset(),
             bound=frozenset(),
             held={},
-            by_position=frozenset(),
+            as_builtins=frozenset(),
             imports=(),
+            private="",
             needs_checks=True,
         )
 
@@ -134,22 +140,25 @@ class _Reading(ast.NodeVisitor):
         self._imports: list[str] = []
         self._needs_checks = False
         self.is_in_class = False
-        self._by_position: set[str] = set()
+        self._private = ""
+        self._has_classes = False
+        self._as_builtins: set[str] = set()
 
     def read(self, tree: ast.AST) -> Findings:
         try:
             self.visit(tree)
         except ToolBoundaryError as error:
             self._refuse(error.message, error.guidance or "")
-        if names := self._by_position & self._bound:
-            self._refuse(f"a pattern with {min(names)}, which this code binds itself", "Use isinstance.")
+        if names := self._as_builtins & self._bound:
+            self._refuse(f"such a use of {min(names)}, which this code binds itself", "Choose another name.")
         return Findings(
             problem=self._problem,
             read=frozenset(self._loaded - self._bound),
             bound=frozenset(self._bound),
             held=self._held,
-            by_position=frozenset(self._by_position),
+            as_builtins=frozenset(self._as_builtins),
             imports=tuple(self._imports),
+            private="" if self._has_classes else self._private,
             needs_checks=self._needs_checks,
         )
 
@@ -222,6 +231,8 @@ class _Reading(ast.NodeVisitor):
             self._imports.append("." * node.level + module)
             self._check_attributes(alias.name for alias in node.names if alias.name != "*")
             return
+        if module in _LOOPS and any(alias.name == "*" or alias.name in SCOPES for alias in node.names):
+            raise scope_refusal(module)
         members = vars(shown_module(module))
         for alias in node.names:
             if alias.name != "*" and (is_private(alias.name) or alias.name not in members):
@@ -233,7 +244,9 @@ class _Reading(ast.NodeVisitor):
     def visit_Attribute(self, node: ast.Attribute) -> None:
         self._needs_checks = True
         is_text = node.attr in _DATA and isinstance(node.ctx, ast.Load)
-        if not (is_text or _is_special_call(node)):
+        if is_of_own_class(node.attr):
+            self._private = node.attr
+        elif not (is_text or _is_special_call(node)):
             self._check_attributes((node.attr,))
         if node.attr in ("format", "format_map"):
             text = node.value.value if isinstance(node.value, ast.Constant) else None
@@ -259,6 +272,7 @@ class _Reading(ast.NodeVisitor):
         for each in arguments:
             if name in ("isinstance", "issubclass") and isinstance(each, ast.Name) and each.id == "type":
                 self._loaded.add("type")
+                self._as_builtins.add(name)
             else:
                 self.visit(each)
 
@@ -297,7 +311,7 @@ class _Reading(ast.NodeVisitor):
             self.generic_visit(node)
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        self._needs_checks = True
+        self._needs_checks = self._has_classes = True
         self._bind(node.name)
         for keyword in node.keywords:
             if keyword.arg in (None, "metaclass"):
@@ -338,7 +352,7 @@ class _Reading(ast.NodeVisitor):
             if not isinstance(node.cls, ast.Name) or node.cls.id not in _BY_POSITION:
                 self._refuse("a class pattern with positions", "Name the attributes: case Point(x=0).")
             else:
-                self._by_position.add(node.cls.id)
+                self._as_builtins.add(node.cls.id)
         for pattern in node.kwd_patterns:
             if any(isinstance(each, ast.MatchClass) for each in ast.walk(pattern)):
                 self._refuse("a class pattern inside of another", "Compare it in an if statement.")

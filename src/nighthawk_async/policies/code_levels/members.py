@@ -3,11 +3,16 @@
 The functions here take the places of attributes and of some calls in the compiled code (`rewriting`).
 """
 
+import abc
+import contextvars
 import copy
 import dataclasses
+import enum
 import functools
 import string
+import sys
 import types
+from collections import UserString
 from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, cast
@@ -15,6 +20,7 @@ from typing import Any, cast
 from msgspec import Struct
 
 from ...errors import ToolBoundaryError
+from ...kernel.context import is_step_function
 
 PACKAGE = __name__.partition(".")[0]
 
@@ -28,7 +34,23 @@ _FUNCTIONS = (
     types.MethodDescriptorType,
     types.WrapperDescriptorType,
     functools.partial,
+    type(functools.cache(abs)),
 )
+_LEADING = (
+    types.ModuleType,
+    types.FrameType,
+    types.TracebackType,
+    types.CodeType,
+    types.CellType,
+    types.CoroutineType,
+    contextvars.Context,
+    contextvars.ContextVar,
+)
+"""Kinds of objects that lead to others which nothing shows, or to the program's own work."""
+
+_DESCRIPTIONS: tuple[type, ...] = (dataclasses.Field,)
+"""Kinds of objects that describe classes."""
+
 _FORMATTER = string.Formatter()
 _DATA = (Struct, tuple, list, dict, str, bytes, int, Enum)
 """Bases of the library's classes of plain data."""
@@ -50,9 +72,16 @@ def refusal(message: str, guidance: str = _SHOWN) -> ToolBoundaryError:
 
 def is_private(attribute: str) -> bool:
     """Whether code cannot use an attribute: it begins with an underscore, or is one of the interpreter's."""
+    if type(attribute) is not str:  # a class of the code's own, which may say anything of itself
+        return True
     return (
         attribute[:1] == "_" or attribute in INTERNALS or attribute[:3] in ("co_", "tb_", "gi_", "cr_", "ag_")
     )
+
+
+def is_of_own_class(attribute: str) -> bool:
+    """Whether code can use a private attribute where the class is its own, as in `self._total`."""
+    return attribute[:1] == "_" and attribute[-2:] != "__" and attribute not in SPECIAL and attribute != "_"
 
 
 INTERNALS = frozenset(
@@ -64,10 +93,22 @@ INTERNALS = frozenset(
 )
 """Attributes without underscores by which frames, cells, classes and tasks lead to all other objects."""
 
-SPECIAL = frozenset(
-    {"format", "format_map", "obj", "parse_file", "parse_raw", "register", "_asdict", "_fields", "_replace"}
+_OF_MODELS = frozenset(
+    {"model_config", "model_fields", "model_rebuild", "parse_file", "parse_raw", "update_forward_refs"}
 )
+SPECIAL = _OF_MODELS | {
+    *("format", "format_map", "obj", "register", "send", "statistics", "throw"),
+    *("_asdict", "_fields", "_replace"),
+}
 """Attributes about which the value decides."""
+
+SCOPES = frozenset(
+    (
+        *("CancelScope", "TaskGroup", "create_task_group", "fail_after", "fail_at", "move_on_after"),
+        *("move_on_at", "open_nursery", "timeout"),
+    )
+)
+"""Functions of event loops that make scopes. One that stays open would spoil the task of the step."""
 
 
 def is_of_library(kind: type) -> bool:
@@ -89,6 +130,14 @@ def _is_of_package(module: object) -> bool:
     return type(module) is str and (module == PACKAGE or module.startswith(f"{PACKAGE}."))
 
 
+def scope_refusal(name: str) -> ToolBoundaryError:
+    """Make the error for a scope of an event loop that may stay open."""
+    return refusal(
+        f"a scope that may stay open: {name}",
+        "Make it in a `with` statement, outside of generators, as in `with anyio.fail_after(5):`.",
+    )
+
+
 class ShownModule(types.ModuleType):
     """A module with some members of another one, as code imports it."""
 
@@ -98,17 +147,22 @@ class Members:
 
     @staticmethod
     def member(value: object) -> object:
-        """Return the value of an attribute, unless it is a module."""
-        if issubclass(type(value), types.ModuleType):
-            _check_module(value)
+        """Return the value of an attribute, unless it is a module, or another object that leads elsewhere."""
+        if issubclass(type(value), _LEADING):
+            _check_leading(value)
         return value
 
     @staticmethod
-    def members(*values: object) -> bool:
-        """Check the values that a pattern has found in attributes; True."""
-        for value in values:
-            Members.member(value)
-        return True
+    def are_members(*values: object) -> bool:
+        """Whether the values that a pattern has found in attributes may be shown."""
+        return not any(
+            issubclass(type(value), _LEADING) and type(value) is not ShownModule for value in values
+        )
+
+    @staticmethod
+    def refuse_members(*_: object) -> bool:
+        """Refuse what a pattern has found. The arguments take it from the names of the pattern."""
+        raise refusal("a module, or a part of the interpreter, in an attribute is not shown")
 
     @staticmethod
     def special(owner: object, name: str) -> object:
@@ -116,25 +170,62 @@ class Members:
         kind: type[object] = type(owner)
         if name in ("format", "format_map"):
             _check_format(owner, kind, name)
+        elif name in _OF_MODELS:
+            if hasattr(owner, "__pydantic_validator__"):
+                return _of_model(owner, name)
+        elif name[0] == "_":
+            if not _is_named_tuple(owner if isinstance(owner, type) else kind):
+                raise refusal(f"the attribute {name!r} is private")
         elif name == "obj" and issubclass(kind, AttributeError | NameError):
             raise refusal("the object of an error is not shown")
-        elif name == "register" and isinstance(owner, type):
-            raise refusal("classes cannot be changed: register")
-        elif name in ("parse_file", "parse_raw") and hasattr(owner, "__pydantic_validator__"):
-            raise refusal(f"{name} opens files and runs pickles", "Use model_validate_json.")
-        elif name[0] == "_" and not _is_named_tuple(owner if isinstance(owner, type) else kind):
-            raise refusal(f"the attribute {name!r} is private")
+        elif name == "register" and isinstance(owner, type | types.FunctionType):
+            raise refusal("classes and functions cannot be changed: register")
+        elif name in ("send", "throw") and issubclass(kind, types.CoroutineType):
+            raise refusal("coroutines are awaited, and not driven by hand", "Use await.")
+        elif name == "statistics" and kind.__module__.partition(".")[0] in ("anyio", "trio"):
+            raise refusal("tasks are not shown: statistics")
         return Members.member(getattr(owner, name))
 
     @staticmethod
-    def owner(value: object) -> object:
+    def scope(owner: object, name: str) -> object:
+        """Return an attribute that is no function which makes scopes."""
+        if type(owner) is ShownModule:
+            raise scope_refusal(name)
+        return Members.member(getattr(owner, name))
+
+    @staticmethod
+    def is_own(value: object) -> bool:
+        """Whether a value is a class that code of a step has written, or an object of one."""
+        return MARK in vars(value if isinstance(value, type) else type(value))
+
+    @staticmethod
+    def own(value: object) -> object:
+        """Return an object whose private attribute is used: one of a class that code of a step has written.
+
+        All of its classes are, besides plain ones of Python, so that the attribute is of that code as well.
+        """
+        kind: Any = value if isinstance(value, type) else type(value)
+        if MARK not in vars(kind) or not all(map(_is_own, kind.__mro__)):
+            raise refusal("the attribute is private: only those of classes of your own are not")
+        return value
+
+    @staticmethod
+    def augmented(value: Any, name: str) -> object:
+        """Return an object with an attribute that is about to be changed by an operator."""
+        Members.member(getattr(value, name, None))
+        return Members.owner(value, name)
+
+    @staticmethod
+    def owner(value: object, name: str) -> object:
         """Return an object whose attribute is about to be set or deleted."""
         kind: type[object] = type(value)
-        if issubclass(kind, (type, types.ModuleType, *_FUNCTIONS)):
+        if issubclass(kind, (type, *_LEADING, *_FUNCTIONS, *_DESCRIPTIONS)):
             name = getattr(value, "__name__", None) or "it"
             raise refusal(f"attributes of modules, classes and functions cannot be set: {name}", _ASSIGN)
         if is_of_library(type(value)):
             raise refusal(f"attributes of a {kind.__name__} cannot be set: nighthawk_async made it", _ASSIGN)
+        if _is_method(kind, name):
+            raise refusal(f"methods cannot be replaced: {name} of a {kind.__name__}", _ASSIGN)
         return value
 
     @staticmethod
@@ -148,18 +239,62 @@ class Members:
 
     @staticmethod
     def base(kind: Any) -> object:
-        """Return a base of a class."""
-        if issubclass(type(kind), type) and (issubclass(kind, type) or is_of_library(kind)):
-            raise refusal(
-                f"a class cannot be derived from {kind.__name__}", "Write a class without this base."
-            )
+        """Return a base of a class, unless code of others runs when a class is derived from it."""
+        for each in types.resolve_bases((kind,)):
+            if isinstance(each, type) and not _is_base(each):
+                raise refusal(
+                    f"a class cannot be derived from {each.__name__}", "Write a class without this base."
+                )
         return kind
 
 
-def _check_module(module: object) -> None:
-    if type(module) is not ShownModule:
-        name = str(vars(cast("types.ModuleType", module)).get("__name__"))
+def _check_leading(value: object) -> None:
+    if type(value) is ShownModule:
+        return
+    if isinstance(value, types.ModuleType):
+        name = str(vars(value).get("__name__"))
         raise refusal(f"the module {name!r} is not shown", "Import what you need from standard modules.")
+    raise refusal(f"a {type(value).__name__} in an attribute is not shown")
+
+
+def _is_own(kind: type) -> bool:
+    """Whether code of a step has written a class, or it is a plain one of Python."""
+    return MARK in vars(kind) or kind.__module__ in ("builtins", "abc", "typing")
+
+
+def _is_base(kind: type) -> bool:
+    """Whether no code runs when a class is derived from another one, besides that of standard modules."""
+    made_by = type(kind).__module__
+    if issubclass(kind, type) or is_of_library(kind) or not (_is_standard(made_by) or made_by == __name__):
+        return False
+    return all(
+        _is_standard(each.__module__) or "__init_subclass__" not in vars(each) for each in kind.__mro__
+    )
+
+
+def _is_standard(module: object) -> bool:
+    return type(module) is str and module.partition(".")[0] in sys.stdlib_module_names
+
+
+def _is_method(kind: type, name: str) -> bool:
+    """Whether an attribute is a method of a class that the code of a step has not written."""
+    for each in kind.__mro__:
+        declared = vars(each).get(name)
+        if declared is not None:
+            is_method = isinstance(declared, (*_FUNCTIONS, classmethod, staticmethod))
+            return is_method and MARK not in vars(each)
+    return False
+
+
+def _of_model(owner: Any, name: str) -> object:
+    """Return a member of a pydantic model; what describes its fields as a copy."""
+    if name == "model_fields":
+        return {each: copy.copy(field) for each, field in getattr(owner, name).items()}
+    if name == "model_config":
+        return dict(owner.model_config)
+    if name in ("parse_file", "parse_raw"):
+        raise refusal(f"{name} opens files and runs pickles", "Use model_validate_json.")
+    raise refusal(f"classes cannot be changed: {name}")
 
 
 def _is_named_tuple(kind: type[Any]) -> bool:
@@ -169,7 +304,11 @@ def _is_named_tuple(kind: type[Any]) -> bool:
 def _check_format(owner: Any, kind: type, name: str) -> None:
     if issubclass(kind, str):
         check_format_text(str.__str__(owner))
-    elif isinstance(owner, type) and issubclass(owner, str):
+    elif issubclass(kind, UserString | string.Formatter):
+        raise refusal(
+            f"{kind.__name__}.{name} is not available", f"Call the method of a text: text.{name}(…)."
+        )
+    elif isinstance(owner, type) and issubclass(owner, str | UserString | string.Formatter):
         raise refusal(f"str.{name} is not available", f"Call the method of a text, as in text.{name}(…).")
 
 
@@ -247,7 +386,55 @@ def _check_names(names: Mapping[str, object]) -> None:
             raise refusal(f"the attribute {name!r} is private")
 
 
+def _abstract(function: Any) -> Any:
+    if isinstance(function, types.FunctionType) and not is_step_function(function):
+        raise refusal("abstractmethod changes its function: only functions of your own", _ASSIGN)
+    return abc.abstractmethod(function)
+
+
+class _ShownEnums(enum.EnumType):
+    """The class of the classes in `enum` as code imports it.
+
+    Their calls make no classes: such a call takes names of special methods, which a class body does not.
+    """
+
+    def __call__(cls, value: Any, *values: Any, **options: Any) -> Any:
+        if not cls._member_map_:
+            raise refusal("an enumeration made by a call is not available", "Write class Color(Enum): …")
+        return super().__call__(value, *values, **options)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return cls.__subclasscheck__(type(instance))
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        kind = cls.__base__ if cls in _ENUMS else cls  # members of the program's are some too
+        return type.__subclasscheck__(cast("type", kind), subclass)
+
+
+class _Enum(Enum, metaclass=_ShownEnums):
+    __module__ = "enum"
+
+
+class _Flag(enum.Flag, metaclass=_ShownEnums):
+    __module__ = "enum"
+
+
+class _IntEnum(enum.IntEnum, metaclass=_ShownEnums):
+    __module__ = "enum"
+
+
+class _IntFlag(enum.IntFlag, metaclass=_ShownEnums):
+    __module__ = "enum"
+
+
+class _StrEnum(enum.StrEnum, metaclass=_ShownEnums):
+    __module__ = "enum"
+
+
+_ENUMS = (_Enum, _Flag, _IntEnum, _IntFlag, _StrEnum)
+
 REPLACED: Mapping[str, Mapping[str, Callable[..., object]]] = {
+    "abc": {"abstractmethod": _abstract},
     "copy": {"copy": _copy, "deepcopy": _deepcopy},
     "dataclasses": {
         "asdict": _asdict,
@@ -255,5 +442,6 @@ REPLACED: Mapping[str, Mapping[str, Callable[..., object]]] = {
         "dataclass": _plain_dataclass,
         "replace": _replace,
     },
+    "enum": {each.__name__[1:]: each for each in _ENUMS},
 }
 """Members of modules that take the places of Python's own."""

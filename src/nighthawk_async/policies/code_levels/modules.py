@@ -42,7 +42,7 @@ _MEMBERS: Mapping[str, str] = {
         "FRIDAY SATURDAY SUNDAY"
     ),
     "cmath": _ALL,
-    "collections": ("ChainMap Counter OrderedDict UserDict UserList UserString defaultdict deque namedtuple"),
+    "collections": ("ChainMap Counter OrderedDict UserDict UserList defaultdict deque namedtuple"),
     "collections.abc": _ALL,
     "colorsys": _ALL,
     "contextlib": (
@@ -60,14 +60,14 @@ _MEMBERS: Mapping[str, str] = {
     "decimal": (
         "Clamped Context Decimal DecimalException DivisionByZero FloatOperation Inexact InvalidOperation "
         "MAX_EMAX MAX_PREC Overflow ROUND_05UP ROUND_CEILING ROUND_DOWN ROUND_FLOOR ROUND_HALF_DOWN "
-        "ROUND_HALF_EVEN ROUND_HALF_UP ROUND_UP Rounded Subnormal Underflow localcontext"
+        "ROUND_HALF_EVEN ROUND_HALF_UP ROUND_UP Rounded Subnormal Underflow"
     ),
     "difflib": _ALL,
     "email.utils": "formataddr format_datetime parseaddr parsedate_to_datetime",
     "enum": "Enum Flag IntEnum IntFlag StrEnum auto unique",
     "fnmatch": _ALL,
     "fractions": _ALL,
-    "functools": "cache cached_property cmp_to_key lru_cache partial reduce singledispatch",
+    "functools": "cache cached_property cmp_to_key lru_cache partial reduce",
     "graphlib": _ALL,
     "hashlib": (
         "blake2b blake2s md5 new sha1 sha224 sha256 sha384 sha3_224 sha3_256 sha3_384 sha3_512 sha512 "

@@ -5,7 +5,7 @@ import secrets
 from typing import TypeVar, cast
 
 from ...kernel.context import Rewriting
-from .members import MARK, SPECIAL, Members
+from .members import MARK, SCOPES, SPECIAL, Members, is_of_own_class
 
 Node = TypeVar("Node", bound=ast.AST)
 
@@ -19,6 +19,10 @@ _PASSING = ("attributes_of",)
 class _WithChecks(ast.NodeTransformer):
     """Passes attributes through `Members`. Calls that other rewriting has added stay as they are."""
 
+    def __init__(self) -> None:
+        self._yields = False
+        self._scope: ast.expr | None = None
+
     def _visited(self, node: Node) -> Node:
         return cast("Node", self.visit(node))
 
@@ -26,19 +30,39 @@ class _WithChecks(ast.NodeTransformer):
         if isinstance(node.value, ast.Constant):  # what there is to say of a text was said before
             return node
         if not isinstance(node.ctx, ast.Load):
-            return self._set(node)
+            return self._set(node, "owner")
         value = self._visited(node.value)
+        if is_of_own_class(node.attr):
+            value = _call("own", value, at=node)
+        if node.attr in SCOPES and node is not self._scope:
+            return _call("scope", value, ast.copy_location(ast.Constant(node.attr), node), at=node)
         if node.attr in SPECIAL:
             return _call("special", value, ast.copy_location(ast.Constant(node.attr), node), at=node)
         node.value = value
         return _call("member", node, at=node)
 
-    def _set(self, node: ast.Attribute) -> ast.AST:
+    def _set(self, node: ast.Attribute, check: str) -> ast.AST:
         value = node.value
         if isinstance(value, ast.Call) and _is_constant_method(value.func, _PASSING):
-            value.args = [_call("owner", self._visited(value.args[0]), at=node)]
+            value.args = [self._owner(value.args[0], node, check)]
         else:
-            node.value = _call("owner", self._visited(value), at=node)
+            node.value = self._owner(value, node, check)
+        return node
+
+    def _owner(self, value: ast.expr, node: ast.Attribute, check: str) -> ast.expr:
+        """The check of an object whose attribute is set."""
+        visited = self._visited(value)
+        if is_of_own_class(node.attr):
+            visited = _call("own", visited, at=node)
+        return _call(check, visited, ast.copy_location(ast.Constant(node.attr), node), at=node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
+        target = node.target
+        if isinstance(target, ast.Attribute) and not isinstance(target.value, ast.Constant):
+            self._set(target, "augmented")
+        else:
+            node.target = self._visited(target)
+        node.value = self._visited(node.value)
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
@@ -54,7 +78,7 @@ class _WithChecks(ast.NodeTransformer):
     def _visit_callee(self, node: ast.Call) -> None:
         """Visit what is called. A module cannot be called, so that an attribute there needs no check."""
         function = node.func
-        if isinstance(function, ast.Attribute) and function.attr not in SPECIAL:
+        if isinstance(function, ast.Attribute) and _is_plain(function.attr):
             function.value = self._visited(function.value)
         else:
             node.func = self._visited(function)
@@ -65,12 +89,38 @@ class _WithChecks(ast.NodeTransformer):
         if not node.args:  # a guard has the arguments
             function = node.func.value if isinstance(node.func, ast.Await) else node.func
             call, position = cast("ast.Call", function), 2
-        call.args[position] = _call("owner", call.args[position], at=node)
+        name = call.args[position + 1]
+        call.args[position] = _call("owner", call.args[position], name, at=node)
 
     def _visit_arguments(self, node: ast.Call) -> None:
         node.args = [self._visited(each) for each in node.args]
         for keyword in node.keywords:
             keyword.value = self._visited(keyword.value)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:
+        before, self._yields = self._yields, _has_yield(node)
+        self.generic_visit(node)
+        self._yields = before
+        return node
+
+    visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815
+
+    def visit_With(self, node: ast.With | ast.AsyncWith) -> ast.AST:
+        for item in node.items:
+            item.context_expr = self._context(item.context_expr)
+            if item.optional_vars is not None:
+                item.optional_vars = self._visited(item.optional_vars)
+        node.body = [self._visited(each) for each in node.body]
+        return node
+
+    visit_AsyncWith = visit_With  # noqa: N815
+
+    def _context(self, node: ast.expr) -> ast.expr:
+        """Visit the value of a `with` statement, which may be a scope."""
+        function = _called(node) if isinstance(node, ast.Call) and not self._yields else None
+        if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
+            self._scope = function
+        return self._visited(node)
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         node.bases = [_call("base", base, at=base) for base in node.bases]
@@ -90,12 +140,25 @@ class _WithChecks(ast.NodeTransformer):
         if names:
             place = node.body[0]
             found = [ast.copy_location(ast.Name(name, ast.Load()), place) for name in dict.fromkeys(names)]
-            check = _call("members", *found, at=place)
+            taken = [ast.copy_location(_taken(name, place), place) for name in dict.fromkeys(names)]
+            check: ast.expr = _call("are_members", *found, at=place)
+            check = ast.BoolOp(ast.Or(), [check, _call("refuse_members", *taken, at=place)])
+            check = ast.copy_location(check, place)
             both = check if guard is None else ast.BoolOp(ast.And(), [check, guard])
             guard = ast.copy_location(both, place)
         node.guard = guard
         node.body = [self._visited(each) for each in node.body]
         return node
+
+
+def _is_plain(attribute: str) -> bool:
+    """Whether an attribute that is called needs no check."""
+    return not (attribute[0] == "_" or attribute in SPECIAL or attribute in SCOPES)
+
+
+def _has_yield(function: ast.AST) -> bool:
+    """Whether a function is a generator, or has one in it."""
+    return any(isinstance(each, ast.Yield | ast.YieldFrom) for each in ast.walk(function))
 
 
 def _names(pattern: ast.AST) -> list[str]:
@@ -107,8 +170,14 @@ def _names(pattern: ast.AST) -> list[str]:
     ]
 
 
-def _called_name(node: ast.Call) -> str:
-    """The name of what is called, also where it is passed through a guard; empty for anything else."""
+def _taken(name: str, place: ast.AST) -> ast.expr:
+    """Take the value from a name that a pattern has set."""
+    target = ast.copy_location(ast.Name(name, ast.Store()), place)
+    return ast.NamedExpr(target, ast.copy_location(ast.Constant(None), place))
+
+
+def _called(node: ast.Call) -> ast.expr:
+    """The expression of what is called, also where it is passed through a guard."""
     function = node.func
     if isinstance(function, ast.Call) and _is_constant_method(function.func, ("function_of",)):
         function = function.args[0]
@@ -116,6 +185,12 @@ def _called_name(node: ast.Call) -> str:
         admitted = function.value if isinstance(function, ast.Await) else function
         if isinstance(admitted, ast.Call) and _is_constant_method(admitted.func, ("admit", "admit_waiting")):
             function = admitted.args[1]
+    return function
+
+
+def _called_name(node: ast.Call) -> str:
+    """The name of what is called; empty for anything else."""
+    function = _called(node)
     return function.id if isinstance(function, ast.Name) else ""
 
 

@@ -46,15 +46,17 @@ class ShownCode:
         if found.problem is not None:
             raise_problem(found.problem)
         step_locals = self._context.step_locals
+        if found.private and not any(map(Members.is_own, tuple(step_locals.values()))):
+            raise refusal(f"the attribute {found.private!r} is private")
         for name in found.read:
             if name not in step_locals or name in self._hidden:
                 self._names.check(name)
         for name, problem in found.held.items():
             if not self._is_variable(name):
                 raise_problem(problem)
-        for name in found.by_position:
+        for name in found.as_builtins:
             if self._is_variable(name):
-                raise refusal(f"a pattern with {name}, which is no builtin here", "Use isinstance.")
+                raise refusal(f"such a use of {name}, which is no builtin here", "Write it without.")
         for name in found.imports:
             if self._names.module(name) is None:
                 raise refusal(f"{name!r} cannot be imported here", self._names.guidance())
@@ -75,7 +77,7 @@ class ShownCode:
         value: object = step_locals.get(target.root)
         for each in target.fields[:-1]:
             value = Members.member(getattr(value, each, None))
-        Members.owner(value)
+        Members.owner(value, target.fields[-1])
 
     def run(self, state: StepState, code: types.CodeType, text: str, mode: Literal["eval", "exec"]) -> object:
         """Run checked code; see `StepCode.run`."""

@@ -14,6 +14,7 @@ from annotated_types import Ge, Le
 from typing_extensions import TypedDict
 
 from .messages import Message, ProviderContent, ToolCall, ToolDefinition
+from .model_output import CitationAdded, MediaCompleted, Refusal
 from .native_tools import NativeCallFinished, NativeCallStarted, NativeToolName
 from .quick_init import quick_init
 from .usage import Usage
@@ -496,6 +497,7 @@ class ResponseFinished:
         provider_reason: The provider's own word for the reason, when it gave one.
         response_id: The provider's identifier of the response, when it gave one.
         model_name: The name of the model that answered, when the provider reported it.
+        refusal: The provider's reason for a refused answer, whose `reason` is `content_filter`.
     """
 
     reason: FinishReason
@@ -503,6 +505,7 @@ class ResponseFinished:
     provider_reason: str | None = field(default=None, compare=False)
     response_id: str | None = field(default=None, compare=False)
     model_name: str | None = field(default=None, compare=False)
+    refusal: Refusal | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -528,6 +531,8 @@ ModelEvent: TypeAlias = (
     | ToolCallCompleted
     | NativeCallStarted
     | NativeCallFinished
+    | MediaCompleted
+    | CitationAdded
     | UsageReported
     | ResponseFinished
     | ResponseFailed

@@ -104,6 +104,13 @@ class WireUsage(msgspec.Struct):
         )
 
 
+class StopDetails(msgspec.Struct):
+    """The reason of a refusal."""
+
+    category: str | None = None
+    explanation: str | None = None
+
+
 class Message(msgspec.Struct):
     """A response: its beginning in a stream, or all of it."""
 
@@ -111,6 +118,7 @@ class Message(msgspec.Struct):
     model: str | None = None
     content: list[dict[str, Any]] | None = None
     stop_reason: str | None = None
+    stop_details: StopDetails | None = None
     container: Container | None = None
     usage: WireUsage | None = None
 
@@ -126,6 +134,7 @@ class Delta(msgspec.Struct):
     citation: dict[str, Any] | None = None
     content: str | None = None
     stop_reason: str | None = None
+    stop_details: StopDetails | None = None
     container: Container | None = None
 
 

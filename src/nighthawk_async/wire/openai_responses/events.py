@@ -284,6 +284,7 @@ class Part(msgspec.Struct):
     type: str | None = None
     text: str | None = None
     refusal: str | None = None
+    annotations: Any = None
 
     @property
     def is_refusal(self) -> bool:

@@ -83,6 +83,7 @@ __all__ = [
     "NestedStepLimitError",
     "NighthawkError",
     "NoHumanError",
+    "RefusalError",
     "RepeatedToolCallError",
     "RequestTimeoutError",
     "SandboxUnavailableError",
@@ -241,7 +242,7 @@ class NestedStepLimitError(StepLimitError):
 class RefusalError(ExecutionError):
     """The model, or the filter of its provider, refused to answer.
 
-    The same request would be refused again, so it is not corrected and not retried.
+    The model is not asked again: it would hardly answer otherwise.
 
     Args:
         message: The failure, naming the step.

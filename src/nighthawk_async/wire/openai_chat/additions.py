@@ -5,8 +5,8 @@ OpenAI sends sound in `audio`; OpenRouter images in `images`; Perplexity and xAI
 `executed_tools`. Everything here may be missing or of another form: no answer is bad for that, unless a
 medium itself is broken.
 
-Source: `chat_completion_audio.py` and `chat_completion_message.py` of OpenAI's SDK, `chat_completion_message.py`
-of Groq's, and the references of OpenRouter and Perplexity.
+Source: `chat_completion_audio.py` and `chat_completion_message.py` of OpenAI's SDK,
+`chat_completion_message.py` of Groq's, and the references of OpenRouter and Perplexity.
 """
 
 import base64

@@ -134,7 +134,7 @@ def _with_media(encoded: Mapping[str, Any], message: AssistantMessage) -> dict[s
 
 
 def _is_kept(audio: Mapping[str, Any]) -> bool:
-    """Whether the provider still has the sound of an answer, which it keeps for an hour; else its words go back."""
+    """Whether the provider still has the sound of an answer; if not, its words go back."""
     return time() < audio.get("expires_at", 0)
 
 

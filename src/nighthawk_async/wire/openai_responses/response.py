@@ -5,7 +5,7 @@ place. The end of the stream, or `[DONE]`, alone is no success: Ollama swallows 
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 

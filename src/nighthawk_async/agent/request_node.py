@@ -211,9 +211,7 @@ def _inputs(request: ModelRequest) -> Mapping[str, object]:
 
 
 class _Preview:
-    """Preview of a response: its finish reason, the beginning of its text, the tools that it calls,
-    the media that the model made, and the sources that it cites.
-    """
+    """Preview of a response: its finish reason, the beginning of its text, calls, media and citations."""
 
     __slots__ = ("_calls", "_citations", "_finish_reason", "_media", "_room", "_texts")
 

@@ -133,8 +133,12 @@ class Codec(Protocol):
         """
         ...
 
-    def decode_response(self, body: bytes) -> list[ModelEvent]:
+    def decode_response(self, body: bytes, request: EncodedRequest | None = None) -> list[ModelEvent]:
         """The events of a response that was not streamed, as one JSON document.
+
+        Args:
+            body: The document.
+            request: The request that is answered, on which the answer may depend; None for any.
 
         Raises:
             ModelProtocolError: The body is not what the protocol promises.

@@ -184,9 +184,11 @@ async def test_the_conversation_holds_what_the_model_made_and_cites() -> None:
         model_response(ended(kind="return", return_value="heron"), citations=[SOURCE]),
     ]
     seen: list[Any] = []
+    hooks = nh.Hooks()
+    hooks.on(nh.hooks.AfterModelRequest)(lambda event: seen.append(event.citations))
     model = ScriptedModel(answers)
     async with nh.run(model):
-        with nh.scope(hooks={nh.hooks.AfterModelRequest: [lambda event: seen.append(event.citations)]}):
+        with nh.scope(hooks=hooks):
             await word("birds")
         assert nh.citations() == (SOURCE,)
         transcript = nh.transcript()

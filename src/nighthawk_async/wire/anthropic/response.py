@@ -398,9 +398,12 @@ class AnthropicResponseDecoder:
     Args:
         holds_calls: Whether calls are emitted at the end alone, for a request that allows other models to
             take over: the calls of a model that declines are not to be carried out.
+        caches_for_an_hour: Whether the request asks the provider to keep tokens for an hour. Servers that do
+            not say how long they keep what they have written then keep it for that time.
     """
 
-    def __init__(self, *, holds_calls: bool = False) -> None:
+    def __init__(self, *, holds_calls: bool = False, caches_for_an_hour: bool = False) -> None:
+        self._caches_for_an_hour = caches_for_an_hour
         self._blocks = ContentBlocks()
         self._blocks.holds_calls = holds_calls
         self._usage = WireUsage()
@@ -529,6 +532,7 @@ class AnthropicResponseDecoder:
         reported = self._usage.to_usage(
             is_complete=self._stop_reason is not None,
             code_executions=self._blocks.native_calls.code_executions,
+            caches_for_an_hour=self._caches_for_an_hour,
         )
         return [UsageReported(usage=reported)]
 

@@ -222,7 +222,7 @@ def attacks(session: nox.Session) -> None:
 
 @nox.session
 def drift(session: nox.Session) -> None:
-    """Compare the catalog and its rules with the newest packages of the providers; weekly, not in the gate."""
+    """Compare the catalog and its rules with the newest packages of providers; weekly, not in the gate."""
     prepare(session, extras="all")
     session.install("--upgrade", "openai", "anthropic", "google-genai", "mistralai", "groq")
     session.run("python", "-m", "tests.drift.names")

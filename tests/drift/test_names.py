@@ -1,4 +1,4 @@
-"""The names and fields of the SDKs that are installed here; the session `drift` of nox has all of them, anew."""
+"""The names and fields of the SDKs that are installed here; the session `drift` has all of them, anew."""
 
 import pytest
 

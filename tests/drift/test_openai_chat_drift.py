@@ -134,7 +134,7 @@ def test_every_setting_exists_with_its_values() -> None:
             ("num_cached_tokens", "cached_tokens", "prompt_cache_hit_tokens"),
         ),
         (content.PromptTokens, (completion_usage.PromptTokensDetails,), ()),
-        (content.CompletionTokens, (completion_usage.CompletionTokensDetails,), ()),
+        (content.CompletionTokens, (completion_usage.CompletionTokensDetails,), ("image_tokens",)),
     ],
     ids=lambda value: value.__name__ if isinstance(value, type) else "",
 )

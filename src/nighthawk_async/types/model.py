@@ -297,6 +297,7 @@ class ModelPrice:
             Anthropic charges them, or for the price of `input` where `cache_write` is None.
         web_search: The price of a thousand web searches of the provider, in US dollars; None for none.
         file_search: The price of a thousand file searches of the provider, in US dollars; None for none.
+        image_output: Tokens received that are images; None for the price of `output`.
         long_request: The prices of a request that sends more than `long_request_tokens`; None for the same.
         long_request_tokens: The number of tokens above which a request is long; None without `long_request`.
 
@@ -311,6 +312,7 @@ class ModelPrice:
     cache_write_1h: Decimal | None = None
     web_search: Decimal | None = None
     file_search: Decimal | None = None
+    image_output: Decimal | None = None
     long_request: "ModelPrice | None" = None
     long_request_tokens: int | None = None
 

@@ -137,6 +137,13 @@ def _blocked_category(ratings: list[SafetyRating] | None) -> str | None:
     return next((each.category for each in ratings or () if each.blocked and each.category), None)
 
 
+class ModalityCount(msgspec.Struct, rename="camel"):
+    """Tokens of one kind of content."""
+
+    modality: str | None = None
+    token_count: int | None = None
+
+
 class UsageMetadata(msgspec.Struct, rename="camel"):
     """Consumption since the beginning of the response, as the endpoint counts it."""
 
@@ -144,17 +151,21 @@ class UsageMetadata(msgspec.Struct, rename="camel"):
     tool_use_prompt_token_count: int | None = None
     cached_content_token_count: int | None = None
     candidates_token_count: int | None = None
+    candidates_tokens_details: list[ModalityCount] | None = None
     thoughts_token_count: int | None = None
 
     def to_usage(self) -> Usage:
         """The same as usage of one request: thoughts are output, and results of the server's tools input."""
         thoughts = self.thoughts_token_count or 0
+        details = self.candidates_tokens_details or ()
+        images = [each.token_count or 0 for each in details if each.modality == "IMAGE"]
         return Usage(
             requests=1,
             input_tokens=total_count(self.prompt_token_count or 0, self.tool_use_prompt_token_count or 0),
             output_tokens=total_count(self.candidates_token_count or 0, thoughts),
             cache_read_tokens=self.cached_content_token_count or 0,
             reasoning_tokens=thoughts,
+            image_output_tokens=total_count(*images),
         )
 
 

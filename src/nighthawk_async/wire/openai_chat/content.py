@@ -394,6 +394,7 @@ class CompletionTokens(msgspec.Struct):
     """Parts of the output tokens."""
 
     reasoning_tokens: int | None = None
+    image_tokens: int | None = None
 
 
 class WireUsage(msgspec.Struct):
@@ -438,6 +439,7 @@ class WireUsage(msgspec.Struct):
             cache_read_tokens=read,
             cache_write_tokens=written,
             reasoning_tokens=_reasoning_of(completion, received),
+            image_output_tokens=completion.image_tokens or 0,
         )
 
     def _read_from_cache(self, prompt: PromptTokens) -> int:

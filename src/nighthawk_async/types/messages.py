@@ -295,8 +295,8 @@ class AssistantMessage:
     text: str = ""
     reasoning: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
-    media: tuple[BinaryContent | FileUrl, ...] = ()
-    citations: tuple[Citation, ...] = ()
+    media: tuple[BinaryContent | FileUrl, ...] = field(default=(), repr=False)
+    citations: tuple[Citation, ...] = field(default=(), repr=False)
     provider_content: ProviderContent | None = None
 
     @property

@@ -285,7 +285,7 @@ def test_what_is_missing_null_or_unknown_is_nothing(odd: object) -> None:
 
 
 def test_parts_that_are_neither_text_nor_calls_give_no_events() -> None:
-    parts = ({"videoMetadata": {"fps": 1}}, {"inlineData": {"data": "AA=="}})
+    parts = ({"videoMetadata": {"fps": 1}}, {"inlineData": {"mimeType": "image/png"}}, {"fileData": {}})
     assert decode(chunk(*parts, finish="STOP")) == [ResponseFinished(reason="stop")]
 
 

@@ -165,7 +165,7 @@ class UsageMetadata(msgspec.Struct, rename="camel"):
             output_tokens=total_count(self.candidates_token_count or 0, thoughts),
             cache_read_tokens=self.cached_content_token_count or 0,
             reasoning_tokens=thoughts,
-            image_output_tokens=total_count(*images),
+            image_output_tokens=total_count(0, *images),
         )
 
 

@@ -251,6 +251,14 @@ def http(session: nox.Session) -> None:
 
 
 @nox.session
+def drift(session: nox.Session) -> None:
+    """Compare the catalog and its rules with the newest packages of providers; weekly, not in the gate."""
+    prepare(session, extras="all")
+    session.install("--upgrade", "openai", "anthropic", "google-genai", "mistralai", "groq")
+    session.run("python", "-m", "tests.drift.names")
+
+
+@nox.session
 def ray(session: nox.Session) -> None:
     """Run the tests of workers on Ray, which is too large for the environments of the others.
 

@@ -90,6 +90,7 @@ _load, __dir__, __all__ = attach_exports(
         "scopes": ("scope",),
         "steps": ("step", "step_sync"),
         "threads": ("blocking",),
+        "transcripts.citations": ("citations",),
         "transcripts.transcript": ("Transcript", "transcript"),
         "types.execution": ("ExecutionRef", "PartialValues"),
         "types.json": ("JsonableValue",),

@@ -67,6 +67,7 @@ from .sandbox.declaration import Sandbox
 from .scopes import scope
 from .steps import step, step_sync
 from .threads import blocking
+from .transcripts.citations import citations
 from .transcripts.transcript import Transcript, transcript
 from .types.execution import ExecutionRef, PartialValues
 from .types.json import JsonableValue
@@ -116,6 +117,7 @@ __all__ = [
     "batched",
     "blocking",
     "budget",
+    "citations",
     "credentials",
     "current_task",
     "deadline",

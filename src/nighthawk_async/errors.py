@@ -12,6 +12,7 @@
     │   ├── StepLimitError              a limit on turns, tool calls, seconds or nested steps was reached
     │   │   ├── RepeatedToolCallError       the model made the same tool call again and again
     │   │   └── NestedStepLimitError        steps would be nested too deeply
+    │   ├── RefusalError                the model, or the filter of its provider, refused to answer
     │   ├── StepStoppedError            a step was stopped through its handle
     │   ├── StepRejectedError           oversight, or a hook, refused a step or its commit
     │   ├── VerificationError           a check refused every outcome that the model proposed
@@ -82,6 +83,7 @@ __all__ = [
     "NestedStepLimitError",
     "NighthawkError",
     "NoHumanError",
+    "RefusalError",
     "RepeatedToolCallError",
     "RequestTimeoutError",
     "SandboxUnavailableError",
@@ -235,6 +237,24 @@ class RepeatedToolCallError(StepLimitError):
 
 class NestedStepLimitError(StepLimitError):
     """A step would be nested deeper than `max_depth` allows. It did not begin; it is not retried."""
+
+
+class RefusalError(ExecutionError):
+    """The model, or the filter of its provider, refused to answer.
+
+    The model is not asked again: it would hardly answer otherwise.
+
+    Args:
+        message: The failure, naming the step.
+        category: The provider's word for the kind of content, such as `cyber` or `SAFETY`; None when it gives
+            none.
+        explanation: The provider's, or the model's, words about it; None when it gives none.
+    """
+
+    def __init__(self, message: str, *, category: str | None = None, explanation: str | None = None) -> None:
+        super().__init__(message)
+        self.category = category
+        self.explanation = explanation
 
 
 class StepStoppedError(ExecutionError):

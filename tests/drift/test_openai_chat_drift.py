@@ -20,7 +20,7 @@ from openai.types.chat.completion_create_params import (
 
 from nighthawk_async.types.model import NamedToolChoice
 from nighthawk_async.types.native_tools import WebSearch
-from nighthawk_async.wire.openai_chat import content, response
+from nighthawk_async.wire.openai_chat import additions, content, response
 from nighthawk_async.wire.openai_chat.codec import OpenAIChatCodec
 from nighthawk_async.wire.openai_chat.response import ChatResponseDecoder
 from nighthawk_async.wire.sse import ServerSentEvent
@@ -101,12 +101,19 @@ def test_every_setting_exists_with_its_values() -> None:
 @pytest.mark.parametrize(
     ("shape", "forms", "of_others"),
     [
-        (response.Chunk, (ChatCompletionChunk, ChatCompletion), ("error",)),
-        (response.Choice, (chat_completion_chunk.Choice, chat_completion.Choice), ("error",)),
+        (response.Chunk, (ChatCompletionChunk, ChatCompletion), ("error", "citations", "search_results")),
+        (
+            response.Choice,
+            (chat_completion_chunk.Choice, chat_completion.Choice),
+            ("error", "content_filter_results"),
+        ),
         (
             response.Delta,
             (chat_completion_chunk.ChoiceDelta, ChatCompletionMessage),
-            ("extra_content", "reasoning", "reasoning_content", "reasoning_details"),
+            (
+                *("extra_content", "reasoning", "reasoning_content", "reasoning_details"),
+                *("images", "executed_tools"),
+            ),
         ),
         (
             response.ToolCallDelta,
@@ -127,7 +134,7 @@ def test_every_setting_exists_with_its_values() -> None:
             ("num_cached_tokens", "cached_tokens", "prompt_cache_hit_tokens"),
         ),
         (content.PromptTokens, (completion_usage.PromptTokensDetails,), ()),
-        (content.CompletionTokens, (completion_usage.CompletionTokensDetails,), ()),
+        (content.CompletionTokens, (completion_usage.CompletionTokensDetails,), ("image_tokens",)),
     ],
     ids=lambda value: value.__name__ if isinstance(value, type) else "",
 )
@@ -144,7 +151,7 @@ def test_every_citation_of_a_search_exists() -> None:
         for form in get_args(each)
         for word in words_of(fields_of(form)["type"])
     ]
-    assert response.CITATION in annotations
+    assert additions.CITATION in annotations
 
 
 def finish_reasons() -> set[str]:

@@ -166,7 +166,9 @@ EVENTS, ITEMS = variants_of(ResponseStreamEvent), variants_of(ResponseOutputItem
         ),
         pytest.param(events.WireUsage, [ResponseUsage], (), id="WireUsage"),
         pytest.param(events.InputTokens, [response_usage.InputTokensDetails], (), id="InputTokens"),
-        pytest.param(events.OutputTokens, [response_usage.OutputTokensDetails], (), id="OutputTokens"),
+        pytest.param(
+            events.OutputTokens, [response_usage.OutputTokensDetails], ("image_tokens",), id="OutputTokens"
+        ),
         pytest.param(events.IncompleteDetails, [response.IncompleteDetails], (), id="IncompleteDetails"),
         pytest.param(events.Response, [Response], (), id="Response"),
         pytest.param(events.ToolUsage, [response.ToolUsage], (), id="ToolUsage"),

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Hashable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Annotated, Any, Final, Literal, TypeAlias, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, get_args, get_origin
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from ..errors import AnnotationError
 from ..kernel.context import StepContext
 from ..kernel.tools import OUTCOME_TOOL_NAME
+from ..lazy_exports import LazyModule
 from ..types.messages import ToolDefinition
 from ..types.model import OutcomeTransport
 from ..types.outcomes import OutcomeKind
@@ -38,6 +39,11 @@ from .schemas import (
     terse_schema,
     with_null_parts,
 )
+
+if TYPE_CHECKING:
+    from ..values import media_types
+else:
+    media_types = LazyModule("nighthawk_async.values.media_types")  # most values are of plain types
 
 RETURN_VALUE = "the return value"
 """The name of the return value in errors and records."""
@@ -80,6 +86,7 @@ class AnswerForm(Struct, frozen=True, kw_only=True, eq=False):
         return_type: The type of the return value.
         binding_types: The types of the write bindings that may be given as data.
         nullable: The write bindings whose type takes None.
+        media: The types of the write bindings, and of `RETURN_VALUE`, that take media that the model made.
         definitions: The schemas that `$ref` refers to.
         takes_expressions: Whether expressions may be given at all; they may not without tools.
         takes_results: Whether values may be given by the names of results of tools.
@@ -99,6 +106,7 @@ class AnswerForm(Struct, frozen=True, kw_only=True, eq=False):
     return_type: object = object
     binding_types: Mapping[str, object] = field(default_factory=lambda: _NOTHING)
     nullable: frozenset[str] = frozenset()
+    media: Mapping[str, object] = field(default_factory=lambda: _NOTHING)
     definitions: Mapping[str, _Schema] = field(default_factory=lambda: _NOTHING)
     takes_expressions: bool = True
     takes_results: bool = False
@@ -243,6 +251,9 @@ def _form(site: _Site) -> AnswerForm:
             for each, schema in schemas.items()
             if each in subjects and allows_null(schema, definitions)
         ),
+        media={
+            subjects.get(each, each): types[each] for each, reason in refused.items() if reason == _IS_MADE
+        },
         definitions=definitions,
         takes_expressions=site.takes_expressions,
         takes_results=site.takes_results,
@@ -262,7 +273,9 @@ def _schemas_of(
     """The schemas of types that may be given as data, the reasons why others may not, and all schemas."""
     refused: dict[_Subject, str] = {}
     for subject, annotation in types.items():
-        if (reason := _reason_against(annotation, site.endpoint)) is not None:
+        if _takes_media(annotation):
+            refused[subject] = _IS_MADE
+        elif (reason := _reason_against(annotation, site.endpoint)) is not None:
             refused[subject] = reason
             _report_refused(site, subject, annotation, reason)
     while True:
@@ -280,6 +293,16 @@ def _schemas_of(
         _report_refused(site, largest, types[largest], reason)
 
 
+_IS_MADE = "bytes are not written as data; it takes an image or a sound that the model makes"
+
+
+def _takes_media(annotation: object) -> bool:
+    """Whether a value of a type may be a medium that the model made."""
+    if type(annotation) is type and annotation.__module__ == "builtins":  # as most are
+        return False
+    return bool(media_types.media_classes(annotation))
+
+
 def _reason_against(annotation: object, endpoint: Endpoint) -> str | None:
     """The reason why a value of a type cannot be given as data; None when it can."""
     try:
@@ -291,6 +314,8 @@ def _reason_against(annotation: object, endpoint: Endpoint) -> str | None:
 
 
 def _report_refused(site: _Site, subject: str, annotation: object, reason: str) -> None:
+    if reason == _IS_MADE:
+        return
     if not site.takes_expressions and not site.takes_results:
         raise AnnotationError(
             f"step {site.step_id}: {subject} has the type {type_name(annotation)}, so the direct outcome "

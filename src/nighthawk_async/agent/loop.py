@@ -30,6 +30,9 @@ from ..kernel.tools import OUTCOME_TOOL_NAME, PROVIDED_TOOL_NAMES
 from ..lazy_exports import LazyModule
 from ..types.messages import (
     AssistantMessage,
+    BinaryContent,
+    Citation,
+    FileUrl,
     Message,
     ProviderContent,
     ToolCall,
@@ -50,6 +53,7 @@ from ..types.model import (
     ToolCallCompleted,
     UsageReported,
 )
+from ..types.model_output import CitationAdded, MediaCompleted, Refusal
 from ..types.outcomes import RaiseStepOutcome, Reading, StepOutcome
 from ..types.usage import Usage
 from .answer_form import outcome_tool, wrapped_schema
@@ -63,14 +67,17 @@ from .refusals import (
     count_readings,
     find_host_error,
     quote,
+    refusal_error,
     refusal_text,
 )
 from .task import AgentTask
 
 if TYPE_CHECKING:
+    from . import made_media
     from . import readings as lenient
 else:
     lenient = LazyModule(f"{__package__}.readings")  # most calls have the name of a tool
+    made_media = LazyModule(f"{__package__}.made_media")  # few blocks take media
 
 _END_AGAIN = "End the block again."
 
@@ -105,10 +112,13 @@ class _Turn(Struct, kw_only=True):
     text: list[str] = []
     reasoning: list[str] = []
     calls: list[ToolCall] = []
+    media: list[BinaryContent | FileUrl] = []
+    citations: list[Citation] = []
     results: dict[int, ToolResult] = {}
     outcome_position: int | None = None
     readings: list[Reading] = []
     finish_reason: FinishReason | None = None
+    refusal: Refusal | None = None
     provider_content: ProviderContent | None = None
     usage: Usage | None = None
     has_ended: bool = False
@@ -120,6 +130,8 @@ class _Turn(Struct, kw_only=True):
             text="".join(self.text),
             reasoning="".join(self.reasoning),
             tool_calls=tuple(self.calls),
+            media=tuple(self.media),
+            citations=tuple(self.citations),
             provider_content=self.provider_content,
         )
 
@@ -151,6 +163,7 @@ class AgentLoop:
         self._corrections = 0
         self._notes: list[str] = []
         self._causes: list[CorrectionCause] = []
+        self._media: list[BinaryContent | FileUrl] = []  # of all turns
 
     @property
     def has_turn_left(self) -> bool:
@@ -165,7 +178,7 @@ class AgentLoop:
         """
         turn = self._turn
         end: list[Message] = []
-        if not turn.has_ended and (turn.text or turn.calls):
+        if not turn.has_ended and (turn.text or turn.calls or turn.media):
             end.append(turn.message)
         messages = self._conversation.messages
         if turn.results and isinstance([*messages, *end][-1], AssistantMessage):
@@ -234,6 +247,12 @@ class AgentLoop:
             case ResponseFinished():
                 self._turn.finish_reason = event.reason
                 self._turn.provider_content = event.provider_content
+                self._turn.refusal = event.refusal
+            case MediaCompleted():
+                self._turn.media.append(event.content)
+                self._media.append(event.content)
+            case CitationAdded():
+                self._turn.citations.append(event.citation)
             case _:
                 pass
         return None
@@ -254,13 +273,12 @@ class AgentLoop:
         """End a turn whose response and tool calls are complete.
 
         Raises:
-            ExecutionError: The model answered with something malformed too often, or its provider withheld
-                the answer.
+            ExecutionError: The model answered with something malformed too often.
+            RefusalError: It, or its provider, refused to answer.
         """
         turn = self._turn
         if turn.finish_reason == "content_filter" and not turn.calls:
-            what = f"step {self._task.step_id}: the provider's content filter withheld the answer"
-            raise ExecutionError(f"{what}: {self._quoted()}").without_content(what)
+            raise refusal_error(self._task.step_id, turn.refusal, self._quoted())
         self._conversation.add_response(turn.message, turn.usage, len(self._turn_tools))
         turn.has_ended = True
         if turn.outcome_position is not None:
@@ -411,6 +429,10 @@ class AgentLoop:
 
     def _end_with_text(self) -> TurnEnd:
         text = "".join(self._turn.text)
+        if self._media and not text.lstrip().startswith("{"):
+            answer = made_media.answer_of_media(self._form, self._media)
+            if answer is not None:
+                return ProposedOutcome(answer=answer)
         if self._task.outcome_transport == "native" or text.lstrip().startswith("{"):
             return self._propose(text)
         if self._turn.finish_reason == "length":
@@ -431,6 +453,8 @@ class AgentLoop:
         is_cut_off = self._turn.finish_reason == "length"
         try:
             answer = parse_answer(text, self._form, is_strict=self._is_strict or is_cut_off)
+            if self._form.media:
+                answer = made_media.with_made_media(answer, self._form, self._media)
         except ExecutionError as error:
             if is_cut_off:
                 self._refuse(CUT_OFF, "cut_off")

@@ -26,6 +26,7 @@ from ..observation import NodeWriter, find_node_writer
 from ..ports import ForwardedStream, HasCurrentPrice, Model, ResponseStream
 from ..tracing import Span, begin_span, find_tracing
 from ..types.model import ModelEvent, ModelRequest, ResponseFinished, UsageReported
+from ..types.model_output import CitationAdded
 from ..types.usage import Usage
 
 if TYPE_CHECKING:
@@ -265,6 +266,8 @@ class GovernedStream(ForwardedStream):
             self._reported = event.usage
         elif isinstance(event, ResponseFinished):
             self._call.finish_reason = event.reason
+        elif isinstance(event, CitationAdded):
+            self._call.citations += (event.citation,)
         if self._call.charges is not None:
             self._call.charges.note(event)
 

@@ -47,12 +47,23 @@ class BindingExpression(Struct, frozen=True):
     text: str
 
 
+class MadeValue(Struct, frozen=True):
+    """A write binding's value that the model made, such as an image.
+
+    Args:
+        value: The Python object.
+    """
+
+    value: object
+
+
 class Answer(Struct, frozen=True, kw_only=True, eq=False):
     """The answer of a model.
 
     Args:
         outcome: The outcome of the block; a value to return is validated.
-        bindings: The values of write bindings as data, not yet validated, or by a `BindingExpression`.
+        bindings: The values of write bindings as data, not yet validated, or by a `BindingExpression`, or a
+            `MadeValue`.
         readings: The forms in which it was read; empty for an answer as it should be.
     """
 
@@ -244,6 +255,8 @@ def _bindings(given: object, form: AnswerForm) -> dict[str, object]:
             "outcome_fields"
         )
     values = cast("dict[str, object]", given)
+    if form.media:  # whatever stands for one that was made
+        values = {name: value for name, value in values.items() if name not in form.media}
     for name in values:
         if name in form.expressions:
             raise ExecutionError(
@@ -289,6 +302,8 @@ def _return_outcome(data: Mapping[str, Any], form: AnswerForm) -> ReturnStepOutc
                 "outcome_fields"
             )
         return ReturnStepOutcome(return_expression=expression)
+    if RETURN_VALUE in form.media:
+        return ReturnStepOutcome()  # it takes a medium that was made
     if value is UNSET or (value is None and form.return_value is None):
         fields = [
             *(("return_expression",) if form.takes_expressions else ()),

@@ -1,6 +1,7 @@
 """Messages of a conversation as text, for what takes no calls: a request without tools, an agent's prompt."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from ..types.messages import AssistantMessage, Message, ToolResultsMessage, UserContent, UserMessage
 
@@ -14,7 +15,7 @@ def calls_as_text(message: Message) -> Message:
     if isinstance(message, AssistantMessage) and message.tool_calls:
         calls = [f"[called {call.name} with {call.arguments or '{}'}]" for call in message.tool_calls]
         text = "\n".join(filter(None, (message.text, *calls)))
-        return AssistantMessage(text=text, reasoning=message.reasoning)
+        return replace(message, text=text, tool_calls=(), provider_content=None)
     if isinstance(message, ToolResultsMessage):
         return UserMessage(content=tuple(_items_of_results(message)))
     return message

@@ -30,7 +30,7 @@ from ..types.messages import UserContent
 from ..types.model import OutcomeTransport
 from ..types.outcomes import OutcomeKind
 from ..values.validation import as_written
-from .answer_form import AnswerForm, answer_form_of
+from .answer_form import RETURN_VALUE, AnswerForm, answer_form_of
 from .schemas import Endpoint
 
 _ANYTHING = frozenset({id(object), id(Any)})
@@ -193,6 +193,8 @@ def concise_instructions(form: AnswerForm, *, plain: frozenset[str] = frozenset(
     if form.expressible:
         data = "Bindings are JSON, expressions Python" if form.bindings else "Expressions are Python"
         parts.append(f"{data}; those left out stay as they are.")
+    if form.media:
+        parts.append("Images and sounds that you make are taken from your answer.")
     if form.takes_results:
         parts.append(_RESULTS)
     if untyped := [name for name in form.bindings if name in plain]:
@@ -254,6 +256,8 @@ def _effect_of(kind: OutcomeKind, form: AnswerForm, return_type: str) -> str:
 def _returned(form: AnswerForm, return_type: str) -> str:
     typed = "" if return_type == _ANY_TYPE else f" ({return_type})"
     by_expression = "the Python expression return_expression"
+    if RETURN_VALUE in form.media:
+        return "the image or sound that you make" + f", or {by_expression}{typed}" * form.takes_expressions
     if not typed and form.return_value is not None and form.takes_expressions:
         return f"return_value, which stays JSON, or {by_expression}"
     if form.return_value is None and not form.takes_expressions:
@@ -285,10 +289,14 @@ def _variables(
         objects = f"; set objects with {tools}" if tools and form.takes_expressions else ""
         note = f" (stays JSON{objects})"
         yield from (_typed(name, types) + note * (name in plain) for name in form.bindings)
-    if form.expressions:
+    if made := [name for name in form.media if name != RETURN_VALUE]:
+        also = ", or set them by expressions" if form.takes_expressions else ""
+        yield f"Make these as images or sounds, which are taken from your answer{also}:"
+        yield from (_typed(name, types) for name in made)
+    if expressed := [name for name in form.expressions if name not in form.media]:
         by = f"by expressions, with {tools}" if tools else "in results" if form.takes_results else ""
         yield f"Set these {by}:" if by else "These stay as they are:"
-        yield from (_typed(name, types) for name in form.expressions)
+        yield from (_typed(name, types) for name in expressed)
 
 
 def _typed(name: str, types: Mapping[str, str]) -> str:

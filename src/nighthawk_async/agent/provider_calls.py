@@ -17,9 +17,9 @@ def native_calls_in(message: AssistantMessage) -> list[NativeCallFinished]:
     """
     content = message.provider_content
     facts = None if content is None else PROTOCOLS.get(content.protocol)
-    if content is None or facts is None or not facts.has_native_calls:
+    if content is None or facts is None:
         return []
-    module = import_module(f"..wire.{folder_of(content.protocol)}.native_tools", __package__)
+    module = import_module(f"..wire.{folder_of(content.protocol)}.{facts.native_calls}", __package__)
     return _joined(module.calls_in(content.items))
 
 

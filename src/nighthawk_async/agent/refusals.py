@@ -21,6 +21,7 @@ from ..errors import (
     ExecutionError,
     HookError,
     NighthawkError,
+    RefusalError,
     RepeatedToolCallError,
     ToolBoundaryError,
     ToolEvaluationError,
@@ -36,6 +37,7 @@ from ..prompt.stubs import TypeNames, fields_by_key, stub_of
 from ..prompt.types import is_type_alias
 from ..tracing import note_event
 from ..types.messages import ToolCall, ToolResult, UserContent
+from ..types.model_output import Refusal
 from ..types.outcomes import Reading
 from ..types.quick_init import quick_init
 
@@ -103,6 +105,22 @@ def count_readings(readings: Iterable[Reading]) -> None:
 
 
 _MAX_CHARACTERS = 500
+
+
+def refusal_error(step_id: str, refusal: Refusal | None, quoted: str) -> RefusalError:
+    """The error of an answer that the model, or the filter of its provider, refused.
+
+    Args:
+        step_id: The step.
+        refusal: The reason; None when the provider gave none.
+        quoted: The beginning of the model's words.
+    """
+    category, explanation = (None, None) if refusal is None else (refusal.category, refusal.explanation)
+    kind = "" if category is None else f" ({category[:100]})"
+    what = f"step {step_id}: the provider's content filter withheld the answer{kind}"
+    shown = quote(explanation) if explanation else quoted
+    error = RefusalError(f"{what}: {shown}", category=category, explanation=explanation)
+    return error.without_content(what)
 
 
 def quote(text: str) -> str:

@@ -22,9 +22,11 @@ from ..types.model import (
     ToolCallStarted,
     UsageReported,
 )
+from ..types.model_output import CitationAdded, MediaCompleted
 from ..types.native_tools import NativeCallFinished, NativeCallStarted
 from ..types.usage import Usage
 from ..wire.json_text import NOT_JSON, as_object, decode_json
+from ..wire.media import describe_media
 
 _SHOWN_SETTINGS = ("temperature", "top_p", "max_tokens", "seed", "reasoning_effort", "service_tier")
 """The only settings that are shown: others may hold a key."""
@@ -209,14 +211,16 @@ def _inputs(request: ModelRequest) -> Mapping[str, object]:
 
 
 class _Preview:
-    """Preview of a response: its finish reason, the beginning of its text, and the tools that it calls."""
+    """Preview of a response: its finish reason, the beginning of its text, calls, media and citations."""
 
-    __slots__ = ("_calls", "_finish_reason", "_room", "_texts")
+    __slots__ = ("_calls", "_citations", "_finish_reason", "_media", "_room", "_texts")
 
     def __init__(self) -> None:
         self._texts: list[str] = []
         self._room = _MAX_CHARACTERS
         self._calls: list[str] = []
+        self._media: list[str] = []
+        self._citations: list[str] = []
         self._finish_reason: str | None = None
 
     def note(self, event: ModelEvent) -> None:
@@ -226,6 +230,11 @@ class _Preview:
             self._room -= len(event.text)
         elif isinstance(event, ToolCallCompleted) and len(self._calls) < _MAX_CALLS:
             self._calls.append(event.call.name)
+        elif isinstance(event, MediaCompleted):
+            self._media.append(describe_media(event.content))
+        elif isinstance(event, CitationAdded) and len(self._citations) < _MAX_CALLS:
+            named = (event.citation.title, event.citation.url or event.citation.file_id)
+            self._citations.append(" · ".join(filter(None, named)))
         elif isinstance(event, ResponseFinished):
             self._finish_reason = event.reason
 
@@ -235,6 +244,8 @@ class _Preview:
             "finish_reason": self._finish_reason,
             "text": "".join(self._texts),
             "tool_calls": self._calls,
+            "media": self._media,
+            "citations": list(dict.fromkeys(self._citations)),
         }
         return {name: value for name, value in shown.items() if value}
 

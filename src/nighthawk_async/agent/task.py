@@ -327,8 +327,7 @@ class Conversation:
             self._held_characters = 0
         if self.threshold is not None:
             self._uncounted.append(message)
-            if not isinstance(message, AssistantMessage):
-                self._counted += MULTIMODAL_ITEM_TOKENS * _count_media(message.content)
+            self._counted += MULTIMODAL_ITEM_TOKENS * _count_media(message.content)
 
     def _set_base(self, tokens: int, request_tools: int) -> None:
         self._base, self._tools = tokens, request_tools

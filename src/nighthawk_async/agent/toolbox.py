@@ -40,7 +40,7 @@ from ..secret_names import hides_value
 from ..tracing import Span
 from ..types.messages import ToolCall, ToolDefinition, ToolResult, UserContent
 from ..types.outcomes import Reading
-from .outcome_codec import BindingExpression
+from .outcome_codec import BindingExpression, MadeValue
 from .provided_tools import (
     ASSIGN,
     PROVIDED_TOOLS,
@@ -435,7 +435,8 @@ class AnswerBindings(Struct, frozen=True, eq=False):
         to say about.
 
         Args:
-            bindings: Decoded JSON values or `BindingExpression`s by the names of the write bindings.
+            bindings: Decoded JSON values, `BindingExpression`s or `MadeValue`s, by the names of the write
+                bindings.
 
         Raises:
             ExecutionError: Some were refused; the message names them and the reasons. The others are set.
@@ -444,7 +445,9 @@ class AnswerBindings(Struct, frozen=True, eq=False):
         """
         self._note_changed()
         bindings = {
-            name: each for name, each in bindings.items() if each is not None or name not in self.kept
+            name: each
+            for name, each in bindings.items()
+            if name not in self.kept or not (each is None or isinstance(each, MadeValue))
         }
         await self._set(bindings)
 
@@ -482,10 +485,14 @@ class AnswerBindings(Struct, frozen=True, eq=False):
     def _post(self, name: str, value: object) -> Pending[object]:
         if isinstance(value, BindingExpression):
             return self.actor.post_assign(name, value.text)
+        if isinstance(value, MadeValue):
+            return self.actor.post_made(name, value.value)
         return self.actor.post_assign(name, data=value)
 
     async def _set_governed(self, name: str, value: object) -> tuple[ToolOutcome, str]:
         given = {"expression": value.text} if isinstance(value, BindingExpression) else {"value": value}
+        if isinstance(value, MadeValue):
+            given = {"value": f"[made by the model: {value.value!r}]"}
         arguments = json.dumps({"target_path": name, **given})
         call = ToolCall(id=f"bindings.{name}", name=ASSIGN, arguments=arguments)
         ends: list[tuple[ToolOutcome, str]] = []
@@ -494,7 +501,10 @@ class AnswerBindings(Struct, frozen=True, eq=False):
             if passed.name != ASSIGN:
                 raise HookError(f"a value of an answer is set by {ASSIGN} alone", hook="around_tool_call")
             try:
-                pending = PROVIDED_TOOLS[ASSIGN].post(self.actor, passed.arguments)
+                if isinstance(value, MadeValue) and passed.arguments == arguments:
+                    pending = self.actor.post_made(name, value.value)
+                else:
+                    pending = PROVIDED_TOOLS[ASSIGN].post(self.actor, passed.arguments)
             except ToolBoundaryError as error:
                 return await refuse(error)
             return shown(*await self._outcome(pending))

@@ -235,6 +235,31 @@ def _of_deepseek_messages() -> EndpointRules:
     )
 
 
+def _of_vertex(rules: EndpointRules) -> EndpointRules:
+    """The rules of the same models on Vertex AI, where the model is a part of the path."""
+    source = 'anthropic 2.14.0, lib/vertex/_client.py: anthropic_version is "vertex-2023-10-16"'
+    return structs.replace(
+        rules,
+        predict_version="vertex-2023-10-16",
+        sources=MappingProxyType({**rules.sources, "predict_version": source}),
+    )
+
+
+_DEEPSEEK_RESPONSES = EndpointRules(
+    hosts=("api.deepseek.com",),
+    forces_tools=False,
+    refused_settings=(_cooler_than(2),),
+    max_tools=128,
+    sources=MappingProxyType(
+        {name: _DEEPSEEK.sources[name] for name in ("forces_tools", "refused_settings", "max_tools")}
+    ),
+)
+_MISTRAL_RESPONSES = EndpointRules(
+    hosts=("api.mistral.ai",),
+    refused_settings=(_cooler_than(1.5),),
+    sources=MappingProxyType({"refused_settings": _MISTRAL.sources["refused_settings"]}),
+)
+
 ENDPOINT_RULES: Mapping[str, EndpointRules] = MappingProxyType(
     {
         "openai-chat": _OPENAI_CHAT,
@@ -248,7 +273,11 @@ ENDPOINT_RULES: Mapping[str, EndpointRules] = MappingProxyType(
         "google": _GEMINI,
         "vertex": _GEMINI,
         "deepseek": _DEEPSEEK,
+        "vertex-anthropic": _of_vertex(_CLAUDE),
+        "snowflake-anthropic": _CLAUDE,
         "deepseek-anthropic": _of_deepseek_messages(),
+        "deepseek-responses": _DEEPSEEK_RESPONSES,
+        "mistral-responses": _MISTRAL_RESPONSES,
         "mistral": _MISTRAL,
         "groq": _GROQ,
         "xai": _XAI,

@@ -25,6 +25,7 @@ from ..types.native_tools import NativeToolName
 from .endpoint_rules import ENDPOINT_RULES
 from .model_facts import ModelFacts, SchemaRuleFacts, price, with_long_requests
 from .models_openai import OPENAI_MODELS
+from .models_presets import PRESET_MODELS
 from .providers import PROVIDERS
 
 _GEMINI_SOURCE = (
@@ -63,6 +64,8 @@ _GEMINI_2_5 = replace(
     reasoning_control="budget",
     reasoning_efforts=("none", "minimal", "low", "medium", "high"),
 )
+
+_DRAWS = ModelCapabilities(tools=False, parallel_tool_calls=False, images=True, default_transport="direct")
 
 _DOUBLES = "The price is introductory: from {day} on it is twice that."
 _UNTIL_DECEMBER = _DOUBLES.format(day="2026-12-01")
@@ -112,6 +115,13 @@ GOOGLE_MODELS: tuple[ModelFacts, ...] = (
         "gemini-4-hydrogen",
         replace(_GEMINI_4, audio=False, video=False),
         price("1.5", "7.5", read="0.075"),
+    ),
+    # What it takes beside text, and its price, are not documented where the SDK names it.
+    _gemini("gemini-4-neon", replace(_GEMINI_4, audio=False, video=False, max_output_tokens=None), None),
+    # Images come back with the text. They call no functions, and take no schema for their answers.
+    *(
+        _gemini(name, _DRAWS, None, "It draws: a variable of the type BinaryContent takes the image.")
+        for name in ("gemini-[23]*-image*", "gemini-nano-banana-*")
     ),
     _gemini("gemini-3.[78]-flash", _GEMINI_3_7, _FLASH, _UNTIL_JANUARY),
     _gemini("gemini-3.6-flash", _GEMINI_3_6, _FLASH, _UNTIL_JANUARY),
@@ -219,6 +229,11 @@ ANTHROPIC_MODELS: tuple[ModelFacts, ...] = (
     _claude("claude-mythos-5-1", _UNFORCED, _FABLE_5_1),
     _claude("claude-fable-5", _THINKING, _FABLE_5),
     _claude("claude-mythos-5", _THINKING, _FABLE_5),
+    ModelFacts(
+        pattern="anthropic:claude-mythos-preview",
+        capabilities=replace(_THINKING, native_tools=()),
+        source=_SOURCE,
+    ),
     _claude("claude-opus-5-5", _UNFORCED, _claude_price("4", "20", read="0.2", write="5")),
     _claude(
         "claude-sonnet-5-5", _UNFORCED, _claude_price("2", "10", read="0.1", write="2.5"), _LEAST_THINKING
@@ -253,12 +268,6 @@ OPEN_MODELS: tuple[ModelFacts, ...] = (
         note="It ignores tool_choice, and takes images as bytes only.",
         source="the code of its compatible endpoints; read on 2026-11-21",
     ),
-    ModelFacts(
-        pattern="xai:grok-*",
-        capabilities=ModelCapabilities(native_tools=("web_search", "code_execution", "file_search")),
-        note="A thousand native calls cost 5 dollars, a thousand searches of files 2.5.",
-        source="docs.x.ai/developers/tools/overview and /pricing; read on 2026-11-26",
-    ),
     _open(
         "*gpt-oss*",
         ModelCapabilities(reasoning=True, context_window=131_072),
@@ -272,7 +281,13 @@ OPEN_MODELS: tuple[ModelFacts, ...] = (
 """The families, first match first."""
 
 
-MODELS: tuple[ModelFacts, ...] = (*OPENAI_MODELS, *ANTHROPIC_MODELS, *GOOGLE_MODELS, *OPEN_MODELS)
+MODELS: tuple[ModelFacts, ...] = (
+    *OPENAI_MODELS,
+    *ANTHROPIC_MODELS,
+    *GOOGLE_MODELS,
+    *PRESET_MODELS,
+    *OPEN_MODELS,
+)
 """The families, first match first."""
 
 UNKNOWN_MODEL = ModelFacts(pattern="*", capabilities=ModelCapabilities())

@@ -213,6 +213,23 @@ _FAMILIES = (
     ),
     _Family(name="gpt-5-mini*", capabilities=replace(_GPT_5, price=price("0.25", "2", read="0.025"))),
     _Family(name="gpt-5-nano*", capabilities=replace(_GPT_5, price=price("0.05", "0.4", read="0.005"))),
+    # They chat: no reasoning. Prices of these and of the next are left to genai-prices.
+    _Family(
+        name="gpt-5*-chat-latest",
+        capabilities=replace(
+            _MEDIA,
+            native_tools=(),
+            context_window=128_000,
+            max_output_tokens=16_384,
+            parallel_tool_calls=True,
+        ),
+    ),
+    _Family(name="gpt-5.1-mini*", capabilities=_GPT_5_1),
+    _Family(
+        name="gpt-6.2-astra-law*", capabilities=replace(_GPT_6_REASONING, native_tools=()), chat="nothing"
+    ),
+    _Family(name="gpt-6-rosalind*", capabilities=replace(_GPT_6_REASONING, native_tools=()), chat="nothing"),
+    _Family(name="gpt-[56]*-cyber*", capabilities=replace(_GPT_6_REASONING, native_tools=()), chat="nothing"),
     # Other names with a word behind the version belong to no family: nothing is known of them. Names with a
     # date are snapshots of the families below.
     _Family(name="gpt-[5-9]*-[a-z]*", capabilities=_UNNAMED),

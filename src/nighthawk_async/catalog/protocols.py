@@ -16,13 +16,13 @@ class ProtocolFacts(Struct, frozen=True, kw_only=True):
     Args:
         batches: The class in `models` that speaks to its batch endpoint, as `module:class`; empty for none.
         files: The class that speaks to its file endpoint, likewise.
-        has_native_calls: Whether its responses hold calls of the provider's own tools; then `native_tools` of
-            its folder finds them with `calls_in`.
+        native_calls: The module of its folder that finds calls of the provider's own tools in responses, with
+            `calls_in`.
     """
 
     batches: str = ""
     files: str = ""
-    has_native_calls: bool = False
+    native_calls: str = "native_tools"
 
 
 PROTOCOLS: Mapping[str, ProtocolFacts] = MappingProxyType(
@@ -30,21 +30,19 @@ PROTOCOLS: Mapping[str, ProtocolFacts] = MappingProxyType(
         "openai-chat": ProtocolFacts(
             batches="batch_openai:OpenAIBatches",
             files="file_endpoints:OpenAIFiles",
+            native_calls="additions",
         ),
         "openai-responses": ProtocolFacts(
             batches="batch_openai:OpenAIBatches",
             files="file_endpoints:OpenAIFiles",
-            has_native_calls=True,
         ),
         "anthropic": ProtocolFacts(
             batches="batch_anthropic:AnthropicBatches",
             files="file_endpoints:AnthropicFiles",
-            has_native_calls=True,
         ),
         "google": ProtocolFacts(
             batches="batch_google:GoogleBatches",
             files="file_endpoints:GoogleFiles",
-            has_native_calls=True,
         ),
     }
 )

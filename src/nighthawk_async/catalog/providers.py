@@ -281,6 +281,18 @@ _CLOUDS: Mapping[str, ProviderFacts] = {
         models_of="google",
         source=_VERTEX_SOURCE,
     ),
+    "vertex-anthropic": ProviderFacts(
+        protocol=_MESSAGES,
+        base_url=f"{_VERTEX_URL}/publishers/anthropic/models",
+        base_url_variable="",
+        key_variables=(),
+        url_parts=_VERTEX_PARTS,
+        schema_rules="anthropic.schema",
+        credentials="google",
+        is_preset=True,
+        models_of="anthropic",
+        source="anthropic 2.14.0, lib/vertex/_client.py (rawPredict and streamRawPredict)",
+    ),
     "vertex-chat": ProviderFacts(
         protocol=_CHAT,
         base_url=f"{_VERTEX_URL}/endpoints/openapi",
@@ -292,6 +304,21 @@ _CLOUDS: Mapping[str, ProviderFacts] = {
         source=_VERTEX_SOURCE,
     ),
 }
+
+_SNOWFLAKE_SOURCE = "docs.snowflake.com/en/user-guide/snowflake-cortex/cortex-rest-api"
+_SNOWFLAKE_URL = "https://{account}.snowflakecomputing.com/api/v2/cortex/v1"
+_SNOWFLAKE_PARTS = MappingProxyType({"account": UrlPart(variables=("SNOWFLAKE_ACCOUNT",))})
+
+
+def _snowflake(protocol: str) -> ProviderFacts:
+    return _preset(
+        protocol,
+        _SNOWFLAKE_URL,
+        "SNOWFLAKE_TOKEN",
+        url_parts=_SNOWFLAKE_PARTS,
+        source=_SNOWFLAKE_SOURCE,
+    )
+
 
 _OPENROUTER_SOURCE = "openrouter.ai/docs (Chat Completions, Responses and Anthropic Messages)"
 _XAI_SOURCE = (
@@ -310,6 +337,14 @@ _SERVICES: Mapping[str, ProviderFacts] = {
     ),
     "xai": _preset(_RESPONSES, "https://api.x.ai/v1", "XAI_API_KEY", source=_XAI_SOURCE),
     "xai-chat": _preset(_CHAT, "https://api.x.ai/v1", "XAI_API_KEY", source=_XAI_SOURCE),
+    "snowflake": _snowflake(_CHAT),
+    "snowflake-anthropic": _snowflake(_MESSAGES),
+    "mistral-responses": _preset(
+        _RESPONSES,
+        "https://api.mistral.ai/v1",
+        "MISTRAL_API_KEY",
+        source="docs.mistral.ai/inference/conversations (stateless: each request has the whole history)",
+    ),
     "mistral": _preset(
         _CHAT,
         "https://api.mistral.ai/v1",
@@ -327,6 +362,12 @@ _SERVICES: Mapping[str, ProviderFacts] = {
         "https://api.deepseek.com",
         "DEEPSEEK_API_KEY",
         source="api-docs.deepseek.com/quick_start/your_first_api_call",
+    ),
+    "deepseek-responses": _preset(
+        _RESPONSES,
+        "https://api.deepseek.com",
+        "DEEPSEEK_API_KEY",
+        source="answers of the endpoint that others recorded; its reasoning goes back with them by itself",
     ),
     "deepseek-anthropic": _preset(
         _MESSAGES,

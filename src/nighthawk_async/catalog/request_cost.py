@@ -41,6 +41,9 @@ def cost_of(usage: Usage, price: ModelPrice) -> Decimal:
         + _price_of_an_hour(price) * kept
         + price.output * max(usage.output_tokens, 0)
     )
+    if price.image_output is not None:
+        images = min(max(usage.image_output_tokens, 0), max(usage.output_tokens, 0))
+        millions += (price.image_output - price.output) * images
     return millions * _PER_TOKEN + uses * _PER_USE
 
 
@@ -121,6 +124,7 @@ def highest_cost(
         replace(plain, cache_write_tokens=input_tokens),
         replace(plain, cache_write_tokens=input_tokens, cache_write_1h_tokens=kept),
         replace(plain, cache_read_tokens=input_tokens),
+        replace(plain, image_output_tokens=output_tokens),
     )
     costs = [
         known_cost(usage, model_name=model_name, prices=prices, model_price=model_price) for usage in usages

@@ -205,6 +205,8 @@ def _lines(messages: Iterable[Message]) -> Iterator[str]:
                     yield f"{outcome} of {native.name}: {native.result[:_MOST_NATIVE_CHARACTERS]}"
             for call in message.tool_calls:
                 yield f"CALL: {call.name}({call.arguments})"
+            if message.media:
+                yield f"MADE: {_text(message.media)}"
         elif isinstance(message, ToolResultsMessage):
             for result in message.results:
                 yield f"{'ERROR' if result.is_error else 'RESULT'} of {result.name}: {_text(result.content)}"

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from ..observation import NodeState
+from ..types.messages import Citation
 from ..types.usage import Usage
 from .errors import UndecidedError
 from .scores import Score
@@ -39,6 +40,7 @@ class TrialResult:
         usage: The usage of the subject, all attempts together.
         scoring_usage: The usage of the scorers.
         retries: The number of times that the trial was begun again because of a transport error.
+        citations: The sources that the model cited in the last step of the subject.
     """
 
     case: str
@@ -52,6 +54,7 @@ class TrialResult:
     usage: Usage = field(default_factory=Usage)
     scoring_usage: Usage = field(default_factory=Usage)
     retries: int = 0
+    citations: tuple[Citation, ...] = ()
 
     @property
     def is_decided(self) -> bool:

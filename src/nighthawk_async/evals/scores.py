@@ -6,6 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, TypeAlias, cast
 
+from ..types.messages import Citation
 from ..types.usage import Usage
 from ..values.error_text import callable_name
 from .cases import Case
@@ -48,6 +49,7 @@ class Trial:
         output: The result.
         seconds: The time that the call took, in seconds.
         usage: The usage of the subject's model requests.
+        citations: The sources that the model cited in the last step of the subject.
     """
 
     case: Case
@@ -57,6 +59,7 @@ class Trial:
     output: Any
     seconds: float
     usage: Usage
+    citations: tuple[Citation, ...] = ()
 
     @property
     def expected(self) -> Any:

@@ -24,6 +24,8 @@ from ..policies.budgets.notices import noting_refusals
 from ..policies.budgets.policy import find_refusal
 from ..prompt.plain_text import single_line
 from ..tracing import find_tracing, note_event, traced
+from ..transcripts.citations import citations_of_last_step
+from ..types.messages import Citation
 from ..types.usage import Usage
 from ..values.error_text import describe_error
 from .cases import Case, Subject
@@ -87,6 +89,7 @@ class _Draft:
     usage: Usage = field(default_factory=Usage)
     scoring_usage: Usage = field(default_factory=Usage)
     retries: int = 0
+    citations: tuple[Citation, ...] = ()
 
     def result(self, status: TrialStatus, error: str = "") -> TrialResult:
         return TrialResult(
@@ -101,6 +104,7 @@ class _Draft:
             usage=self.usage,
             scoring_usage=self.scoring_usage,
             retries=self.retries,
+            citations=self.citations,
         )
 
 
@@ -173,6 +177,7 @@ async def _attempted(settings: TrialSettings, draft: _Draft) -> TrialResult:
             output=output,
             seconds=draft.seconds,
             usage=draft.usage,
+            citations=draft.citations,
         )
         return await _scored(settings, draft, trial)
 
@@ -190,6 +195,7 @@ async def _call_subject(settings: TrialSettings, draft: _Draft, inputs: Mapping[
     finally:
         draft.seconds = time.perf_counter() - began
         draft.usage = earlier + meter.usage
+        draft.citations = citations_of_last_step()
 
 
 async def _called(call: Callable[[], Any]) -> Any:

@@ -360,6 +360,7 @@ class AgentStepExecutor:
         system_prompt = _system_prompt(prompt, transport, form, offered, types, has_tools=has_tools)
         has_calls = bool(tools) or transport == "tool"
         opening = step.opening
+        past = () if opening is None else opening.messages_for(model, has_tools=has_calls)
         return AgentTask(
             step_id=context.step_id,
             system_prompt=system_prompt,
@@ -384,8 +385,8 @@ class AgentStepExecutor:
             word_refusal=refusals.text,
             found_tools=toolbox.offer_found,
             conversation=conversation,
-            past=() if opening is None else opening.messages_for(model, has_tools=has_calls),
-            keep_messages=partial(_keep_conversation, step, model_name, system_prompt, toolbox),
+            past=past,
+            keep_messages=partial(_keep_conversation, step, model_name, system_prompt, toolbox, len(past)),
             begin_native_call=partial(_begin_native, step, environment, span),
             answers=self._answers,
         )
@@ -514,9 +515,9 @@ async def _conclude(step: Step, outcome: StepOutcome) -> None:
 
 
 def _keep_conversation(
-    step: Step, model_name: str, system_prompt: str, toolbox: Toolbox, messages: Sequence[Message]
+    step: Step, model_name: str, system_prompt: str, toolbox: Toolbox, past: int, messages: Sequence[Message]
 ) -> None:
-    step.keep_conversation(model_name, system_prompt, toolbox.names, messages)
+    step.keep_conversation(model_name, system_prompt, toolbox.names, messages, past=past)
 
 
 def _check_mentioned_tools(step: Step, tools: Sequence[ToolDefinition], transport: OutcomeTransport) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar, cast
 
 from msgspec.structs import replace
 
+from ..agent import outcome_codec
 from ..agent.answer_form import (
     RETURN_VALUE,
     AnswerForm,
@@ -20,6 +21,7 @@ from ..agent.answer_form import (
     variant_schemas,
     wrapped_schema,
 )
+from ..agent.made_media import answer_of_media, with_made_media
 from ..agent.model_call import find_partial_answer, load_price, report_request, stream_in, unreported_usage
 from ..agent.outcome_codec import answer_from_mapping, parse_json_object
 from ..agent.policies import active_fitting
@@ -33,6 +35,7 @@ from ..agent.refusals import (
     count_correction,
     count_readings,
     quote,
+    refusal_error,
     refusal_text,
 )
 from ..agent.schemas import Endpoint
@@ -55,7 +58,16 @@ from ..kernel.environment import find_environment
 from ..kernel.reports import write_note
 from ..kernel.step import Step
 from ..ports import Model
-from ..types.messages import AssistantMessage, Message, ProviderContent, UserContent, UserMessage
+from ..types.messages import (
+    AssistantMessage,
+    BinaryContent,
+    Citation,
+    FileUrl,
+    Message,
+    ProviderContent,
+    UserContent,
+    UserMessage,
+)
 from ..types.model import (
     FinishReason,
     ModelEvent,
@@ -65,6 +77,7 @@ from ..types.model import (
     TextDelta,
     UsageReported,
 )
+from ..types.model_output import CitationAdded, MediaCompleted, Refusal
 from ..types.outcomes import PassStepOutcome, Reading, StepOutcome
 from ..types.usage import Usage
 from ..values.plain_data import data_schemas, validate_data
@@ -96,13 +109,25 @@ class _Response:
     """The content of one response so far."""
 
     parts: list[str] = field(default_factory=list[str])
+    media: list[BinaryContent | FileUrl] = field(default_factory=list[BinaryContent | FileUrl])
+    citations: list[Citation] = field(default_factory=list[Citation])
     finish_reason: FinishReason | None = None
+    refusal: Refusal | None = None
     provider_content: ProviderContent | None = None
     usage: Usage | None = None
 
     @property
     def text(self) -> str:
         return "".join(self.parts)
+
+    @property
+    def message(self) -> AssistantMessage:
+        return AssistantMessage(
+            text=self.text,
+            media=tuple(self.media),
+            citations=tuple(self.citations),
+            provider_content=self.provider_content,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -124,6 +149,7 @@ class Asker:
         system_prompts: The system prompts of the questions so far.
         site: The address of the block; see `ModelRequest.site`.
         is_strict: Whether answers with faults are refused; see `readings`.
+        media: The media that the model made so far.
     """
 
     model: Model
@@ -140,9 +166,13 @@ class Asker:
     system_prompts: list[str] = field(default_factory=list[str])
     site: str = ""
     is_strict: bool = False
+    media: list[BinaryContent | FileUrl] = field(default_factory=list[BinaryContent | FileUrl])
 
     async def ask(
-        self, question: Question, check: Callable[[Mapping[str, Any]], Awaitable[Answer]]
+        self,
+        question: Question,
+        check: Callable[[Mapping[str, Any]], Awaitable[Answer]],
+        check_media: Callable[[], Awaitable[Answer | None]] | None = None,
     ) -> Answer:
         """Ask until the answer is acceptable.
 
@@ -152,6 +182,8 @@ class Asker:
             question: The question.
             check: Makes the result of an answer; raises `ExecutionError` or `ToolValidationError` to refuse
                 it. `OutcomeRefusedError` is not counted as a correction.
+            check_media: Makes the result of an answer that holds media and no object; None for an answer that
+                needs one.
 
         Raises:
             ExecutionError: The answers stayed unacceptable, or the provider withheld one; quotes the last.
@@ -170,15 +202,18 @@ class Asker:
                 self._add(UserMessage(content=steered))
             response = await self._ask_once(question)
             if response.finish_reason == "content_filter":  # asking again would change nothing
-                what = f"step {self.step_id}: the provider's content filter withheld the answer"
-                raise ExecutionError(f"{what}: {quote(response.text)}").without_content(what)
-            answer = AssistantMessage(text=response.text, provider_content=response.provider_content)
+                raise refusal_error(self.step_id, response.refusal, quote(response.text))
+            answer = response.message
+            self.media.extend(response.media)
             self.asked.append(answer)
             self.conversation.add_response(answer, response.usage, 0)
             try:
                 if response.finish_reason == "length":
                     raise ExecutionError(CUT_OFF).caused_by("cut_off")
-                accepted = await check(self._object_in(response))
+                made = None
+                if response.media and check_media is not None and "{" not in response.text:
+                    made = await check_media()
+                accepted = await check(self._object_in(response)) if made is None else made
             except OutcomeRefusedError as error:
                 refusal = f"That answer was not accepted yet: {error.feedback}\n{ANSWER_AGAIN}"
                 cause: CorrectionCause = "oversight"
@@ -258,6 +293,11 @@ def _take(response: _Response, event: ModelEvent) -> None:
         case ResponseFinished():
             response.finish_reason = event.reason
             response.provider_content = event.provider_content
+            response.refusal = event.refusal
+        case MediaCompleted():
+            response.media.append(event.content)
+        case CitationAdded():
+            response.citations.append(event.citation)
         case _:
             pass
 
@@ -323,7 +363,9 @@ async def answer_directly(
         return await _answer_at_once(asker, step, prompt, bindings)
     finally:
         system_prompt = asker.system_prompts[-1] if asker.system_prompts else ""
-        step.keep_conversation(model.name, system_prompt, (), (*asker.past, *asker.asked))
+        step.keep_conversation(
+            model.name, system_prompt, (), (*asker.past, *asker.asked), past=len(asker.past)
+        )
 
 
 async def _answer_at_once(
@@ -346,12 +388,19 @@ async def _answer_at_once(
     async def check(data: Mapping[str, Any]) -> tuple[StepOutcome, dict[str, object]]:
         answer = answer_from_mapping(data, form, is_strict=asker.is_strict)
         count_readings(answer.readings)
+        return await take(with_made_media(answer, form, asker.media) if form.media else answer)
+
+    async def check_media() -> tuple[StepOutcome, dict[str, object]] | None:
+        answer = answer_of_media(form, asker.media)
+        return None if answer is None else await take(answer)
+
+    async def take(answer: outcome_codec.Answer) -> tuple[StepOutcome, dict[str, object]]:
         await bindings.set(answer.bindings)
         changed = context.changed_bindings()
         await step.conclude(answer.outcome, changed)
         return answer.outcome, changed
 
-    return await asker.ask(question, check)
+    return await asker.ask(question, check, check_media if form.media else None)
 
 
 _PLAIN_TYPES = ("boolean", "integer", "number", "string")

@@ -572,6 +572,10 @@ class StepActor(Steering):
         """
         return self._post(Assign(target=parse_target_path(target_path), expression=expression, data=data))
 
+    def post_made(self, name: str, value: object) -> Pending[object]:
+        """Ask for a write binding to be set to a Python object that the model made."""
+        return self._post(Assign(target=parse_target_path(name), made=value))
+
     def post_execute(self, statements: str, *, text: str | None = None) -> Pending[object]:
         """Ask for a cell to be executed; the reply is what it leaves, `ChangedNames`.
 

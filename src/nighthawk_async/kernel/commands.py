@@ -403,16 +403,18 @@ class Assign(Struct, frozen=True, kw_only=True):
         target: The target.
         expression: The expression; empty where there is data.
         data: A decoded JSON value; UNSET where there is an expression.
+        made: A Python object that the model made, such as an image; UNSET for none.
     """
 
     target: AssignmentTarget
     expression: str = ""
     data: object = UNSET
+    made: object = UNSET
 
     def reads(self) -> frozenset[str]:
         """Names the command depends on."""
         root = frozenset({self.target.root})
-        return root if self.data is not UNSET else Evaluate(expression=self.expression).reads() | root
+        return root if not self.expression else Evaluate(expression=self.expression).reads() | root
 
     def claims(self, state: StepState) -> frozenset[str]:
         """Names whose value is unknown until the command has finished."""
@@ -428,6 +430,8 @@ class Assign(Struct, frozen=True, kw_only=True):
             state.step_code.check_target(self.target)
         if self.data is not UNSET:
             return self._assign(state, self.data)
+        if self.made is not UNSET:
+            return self._assign(state, self.made)
         names = state.context.step_locals
         declared = declared_type(self.expression, state.context)
         before = {name: names.get(name, MISSING) for name in self._bound_names()}

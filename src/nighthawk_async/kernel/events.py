@@ -15,7 +15,7 @@ from ..observation import find_node_writer
 from ..tracing import note_event
 from ..types.compaction import CompactionPlan
 from ..types.execution import OUTSIDE_RUNS, ExecutionRef
-from ..types.messages import UserContent
+from ..types.messages import Citation, UserContent
 from ..types.model import FinishReason, ModelRequest
 from ..types.outcomes import StepOutcome
 from ..types.usage import Usage
@@ -159,12 +159,14 @@ class AfterModelRequest(HookEvent):
         usage: Its usage; None if nothing was sent, or if the usage is unknown.
         finish_reason: Why the response ended; None if it did not end by itself.
         error: The error that it failed with; None if it succeeded.
+        citations: The sources that the response cites, in order.
     """
 
     model_name: str
     usage: Usage | None
     finish_reason: FinishReason | None = None
     error: Exception | None = None
+    citations: tuple[Citation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

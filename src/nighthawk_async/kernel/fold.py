@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from ..errors import HookError, ToolBoundaryError
 from ..ports import AttemptsSource, Model
-from ..types.messages import ToolCall, ToolResult
+from ..types.messages import Citation, ToolCall, ToolResult
 from ..types.model import FinishReason, ModelEvent, ModelRequest
 from ..types.outcomes import StepOutcome
 from ..types.usage import Usage
@@ -208,6 +208,7 @@ class ModelCall:
         charges: The charges to budgets; None for none.
         usage: Its usage; None if nothing was sent, or if the usage is unknown.
         finish_reason: Why the response ended; None if it did not end by itself.
+        citations: The sources that the response cites.
         error: The error that it failed with; None if it did not fail.
         ending: The error with which its response was left, be it that of the request or of who reads it.
         was_sent: Whether no policy refused it or gave events of its own.
@@ -215,6 +216,7 @@ class ModelCall:
 
     __slots__ = (
         "charges",
+        "citations",
         "ending",
         "error",
         "finish_reason",
@@ -236,6 +238,7 @@ class ModelCall:
         self.charges: RequestCharges | None = None
         self.usage: Usage | None = None
         self.finish_reason: FinishReason | None = None
+        self.citations: tuple[Citation, ...] = ()
         self.error: Exception | None = None
         self.ending: BaseException | None = None
         self.was_sent = False

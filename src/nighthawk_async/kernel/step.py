@@ -305,7 +305,13 @@ class Step:
         return self.partial_listeners
 
     def keep_conversation(
-        self, model: str, system_prompt: str, tools: tuple[str, ...], messages: Sequence[Message]
+        self,
+        model: str,
+        system_prompt: str,
+        tools: tuple[str, ...],
+        messages: Sequence[Message],
+        *,
+        past: int = 0,
     ) -> None:
         """Keep the conversation of the step for its task.
 
@@ -314,10 +320,15 @@ class Step:
             system_prompt: The system prompt.
             tools: The names of the tools that were offered, without the one that delivers the outcome.
             messages: All messages, oldest first. The last calls may lack results.
+            past: The number of the first messages that are an earlier conversation.
         """
         if self.kept is not None:
             self.kept.conversation = KeptConversation(
-                model=model, system_prompt=system_prompt, messages=tuple(messages), tools=tools
+                model=model,
+                system_prompt=system_prompt,
+                messages=tuple(messages),
+                tools=tools,
+                past=past,
             )
 
     def converted_names(self, answer: object) -> list[str]:

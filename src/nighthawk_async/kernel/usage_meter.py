@@ -286,12 +286,14 @@ class KeptConversation(Struct, frozen=True, kw_only=True, eq=False):
         system_prompt: The system prompt.
         messages: All messages, oldest first. The last calls may lack results.
         tools: The names of the tools that were offered, without the one that delivers the outcome.
+        past: The number of the first messages that are an earlier conversation.
     """
 
     model: str
     system_prompt: str
     messages: tuple[Message, ...]
     tools: tuple[str, ...]
+    past: int = 0
 
 
 class LastStep:

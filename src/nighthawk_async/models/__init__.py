@@ -14,6 +14,7 @@ __getattr__, __dir__, __all__ = attach_exports(
             "AssistantMessage",
             "AudioUrl",
             "BinaryContent",
+            "Citation",
             "DocumentUrl",
             "FileUrl",
             "ImageUrl",
@@ -54,6 +55,7 @@ __getattr__, __dir__, __all__ = attach_exports(
             "ToolChoice",
             "UsageReported",
         ),
+        "..types.model_output": ("CitationAdded", "MediaCompleted", "Refusal"),
         "..types.native_tools": (
             "CodeExecution",
             "FileSearch",

@@ -5,6 +5,7 @@ from ..types.messages import (
     AssistantMessage,
     AudioUrl,
     BinaryContent,
+    Citation,
     DocumentUrl,
     FileUrl,
     ImageUrl,
@@ -45,6 +46,7 @@ from ..types.model import (
     ToolChoice,
     UsageReported,
 )
+from ..types.model_output import CitationAdded, MediaCompleted, Refusal
 from ..types.native_tools import (
     CodeExecution,
     FileSearch,
@@ -63,6 +65,8 @@ __all__ = [
     "AudioUrl",
     "BinaryContent",
     "CacheLifetime",
+    "Citation",
+    "CitationAdded",
     "CodeExecution",
     "DocumentUrl",
     "FileSearch",
@@ -70,6 +74,7 @@ __all__ = [
     "FinishReason",
     "GoogleSettings",
     "ImageUrl",
+    "MediaCompleted",
     "Message",
     "Model",
     "ModelCapabilities",
@@ -88,6 +93,7 @@ __all__ = [
     "ReasoningControl",
     "ReasoningDelta",
     "ReasoningEffort",
+    "Refusal",
     "ResponseFailed",
     "ResponseFinished",
     "ResponseFormat",

@@ -49,6 +49,9 @@ def estimate_input_tokens(request: ModelRequest, body: bytes) -> int:
         body: The request as it is sent.
     """
     media = sum(_base64_bytes(each) for each in _binary_contents(request))
+    made = sum(_base64_bytes(each) for each in _made_contents(request))
+    if made + media < len(body):  # otherwise they are sent as descriptions
+        media += made
     return max(len(body) - media, 0) // _BYTES_PER_TOKEN
 
 
@@ -68,6 +71,12 @@ def _binary_contents(request: ModelRequest) -> Iterator[BinaryContent]:
         elif isinstance(message, ToolResultsMessage):
             for result in message.results:
                 yield from (item for item in result.content if isinstance(item, BinaryContent))
+
+
+def _made_contents(request: ModelRequest) -> Iterator[BinaryContent]:
+    for message in request.messages:
+        if isinstance(message, AssistantMessage):
+            yield from (item for item in message.media if isinstance(item, BinaryContent))
 
 
 def _base64_bytes(content: BinaryContent) -> int:

@@ -36,6 +36,9 @@ _TOKENS = ("input_mtok", "output_mtok", "cache_read_mtok", "cache_write_mtok", "
 _USES = {"web_search": "web_searches_kcount", "file_search": "storage_searches_kcount"}
 """The prices of the uses of native tools, by the field of `ModelPrice`."""
 
+_IMAGES = "output_image_mtok"
+"""The price of images in the output, which usage tells apart."""
+
 _APART = frozenset(_USES.values())
 """Prices of services that a request has to ask for."""
 
@@ -109,7 +112,7 @@ def listed_price(
     prices = {name: each for name, each in listed.items() if each is not None and not name.startswith("_")}
     if not prices.keys() >= {"input_mtok", "output_mtok"}:
         return None
-    if prices.keys() - _APART - {*_TOKENS} and not is_text_known:
+    if prices.keys() - _APART - {*_TOKENS, _IMAGES} and not is_text_known:
         return None
     return _as_price(prices)
 
@@ -136,13 +139,16 @@ def _price_above(
     prices: Mapping[str, Any], tokens: int, long_request: ModelPrice | None, long_request_tokens: int | None
 ) -> ModelPrice:
     """The price of requests that send more than so many tokens, up to the next tier."""
-    amounts = {name: _amount_above(price, tokens) for name, price in prices.items() if name in _TOKENS}
+    amounts = {
+        name: _amount_above(price, tokens) for name, price in prices.items() if name in (*_TOKENS, _IMAGES)
+    }
     return ModelPrice(
         input=amounts["input_mtok"],
         output=amounts["output_mtok"],
         cache_read=amounts.get("cache_read_mtok"),
         cache_write=amounts.get("cache_write_mtok"),
         cache_write_1h=amounts.get("cache_write_1h_mtok"),
+        image_output=amounts.get(_IMAGES),
         long_request=long_request,
         long_request_tokens=long_request_tokens,
     )

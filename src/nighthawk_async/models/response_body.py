@@ -230,8 +230,8 @@ class ResponseBody:
         self.is_complete = True
         try:
             if len(body) > _MOST_BYTES_ON_THE_LOOP:
-                return await in_thread(self._codec.decode_response, body)
-            return self._codec.decode_response(body)
+                return await in_thread(self._codec.decode_response, body, self._request)
+            return self._codec.decode_response(body, self._request)
         except ModelProtocolError as error:
             error.is_transient = error.is_transient or self._raw.was_cut
             raise

@@ -13,7 +13,16 @@ import msgspec
 
 from .. import errors
 from ..errors import ConfigurationError, ModelError, ModelProviderError, ModelStatusError
-from ..types.messages import ToolCall
+from ..types.messages import (
+    AudioUrl,
+    BinaryContent,
+    Citation,
+    DocumentUrl,
+    FileUrl,
+    ImageUrl,
+    ToolCall,
+    VideoUrl,
+)
 from ..types.model import (
     ModelEvent,
     ReasoningDelta,
@@ -24,6 +33,7 @@ from ..types.model import (
     ToolCallStarted,
     UsageReported,
 )
+from ..types.model_output import CitationAdded, MediaCompleted
 from ..types.native_tools import NativeCallFinished, NativeCallStarted
 from ..types.usage import Usage
 from .redaction import plain
@@ -55,6 +65,17 @@ class RecordedNativeCall(
     is_error: bool = False
 
 
+class RecordedMedium(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """An image or a sound that the model made: its bytes, as base64 in JSON, or its address."""
+
+    media_type: str | None = None
+    data: bytes | None = None
+    url: str | None = None
+    kind: str = ""
+
+
 class ResponsePart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """One part of a response. One field is set; an unfinished call was never complete.
 
@@ -68,6 +89,8 @@ class ResponsePart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     unfinished_tool_call: RecordedCall | None = None
     native_call: RecordedNativeCall | None = None
     unfinished_native_call: RecordedNativeCall | None = None
+    medium: RecordedMedium | None = None
+    citation: Citation | None = None
 
 
 class RecordedError(
@@ -166,6 +189,21 @@ class _Parts:
         self.native_calls.pop(event.id, None)
         self.finished.append(ResponsePart(native_call=RecordedNativeCall(**plain(event))))
 
+    def add_medium(self, event: MediaCompleted) -> None:
+        self.end_text()
+        content = event.content
+        if isinstance(content, BinaryContent):
+            medium = RecordedMedium(media_type=content.media_type, data=content.data)
+        else:
+            medium = RecordedMedium(
+                media_type=content.media_type, url=content.url, kind=type(content).__name__
+            )
+        self.finished.append(ResponsePart(medium=medium))
+
+    def add_citation(self, event: CitationAdded) -> None:
+        self.end_text()
+        self.finished.append(ResponsePart(citation=event.citation))
+
     def end(self) -> tuple[ResponsePart, ...]:
         self.end_text()
         self.finished += [ResponsePart(unfinished_native_call=call) for call in self.native_calls.values()]
@@ -198,6 +236,10 @@ def record_events(events: Iterable[ModelEvent]) -> dict[str, Any]:
                 parts.begin_native(event)
             case NativeCallFinished():
                 parts.complete_native(event)
+            case MediaCompleted():
+                parts.add_medium(event)
+            case CitationAdded():
+                parts.add_citation(event)
             case UsageReported():
                 found["usage"] = _differing(plain(event.usage), _NO_USAGE)
             case ResponseFinished():
@@ -267,6 +309,10 @@ def replay_events(exchange: RecordedExchange) -> list[ModelEvent]:
             events.append(TextDelta(text=part.text))
         if part.reasoning is not None:
             events.append(ReasoningDelta(text=part.reasoning))
+        if part.medium is not None:
+            events.append(MediaCompleted(content=_medium_of(part.medium)))
+        if part.citation is not None:
+            events.append(CitationAdded(citation=part.citation))
         for recorded in (part.tool_call, part.unfinished_tool_call):
             if recorded is not None:
                 events += _call_events(recorded, is_complete=recorded is part.tool_call)
@@ -305,6 +351,13 @@ def _call_events(recorded: RecordedCall, *, is_complete: bool) -> list[ModelEven
         call = ToolCall(id=recorded.id, name=recorded.name, arguments=arguments)
         events.append(ToolCallCompleted(index=index, call=call))
     return events
+
+
+def _medium_of(recorded: RecordedMedium) -> BinaryContent | FileUrl:
+    if recorded.url is None:
+        return BinaryContent(data=recorded.data or b"", media_type=recorded.media_type or "")
+    kinds = {each.__name__: each for each in (AudioUrl, DocumentUrl, ImageUrl, VideoUrl)}
+    return kinds.get(recorded.kind, FileUrl)(url=recorded.url, media_type=recorded.media_type)
 
 
 def _native_events(recorded: RecordedNativeCall, *, is_complete: bool) -> list[ModelEvent]:

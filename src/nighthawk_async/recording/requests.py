@@ -119,6 +119,8 @@ class _Messages:
             for call in message.tool_calls
         ]
         form: dict[str, Any] = {"text": message.text, "reasoning": message.reasoning, "tool_calls": calls}
+        if message.media:
+            form["media"] = _content(message.media)
         if message.provider_content is not None:
             form["provider_content"] = self._provider_content(message.provider_content)
         return {name: value for name, value in form.items() if value}

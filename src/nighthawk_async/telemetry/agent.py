@@ -8,7 +8,7 @@ from opentelemetry.trace import SpanKind
 from ..catalog.telemetry_names import AGENT_SECONDS, FINISH_REASONS, GENERATING_PROVIDERS, OWN_AGENT
 from ..kernel.reports import AgentActivity, EventArrived, RequestActivity, ToolCallActivity, ToolCallFailed
 from ..telemetry_settings import get_settings
-from ..types.messages import AssistantMessage, ToolCall, ToolResult
+from ..types.messages import AssistantMessage, BinaryContent, Citation, FileUrl, ToolCall, ToolResult
 from ..types.model import (
     ModelEvent,
     ReasoningDelta,
@@ -19,6 +19,7 @@ from ..types.model import (
     ToolCallStarted,
     UsageReported,
 )
+from ..types.model_output import CitationAdded, MediaCompleted
 from ..types.native_tools import NativeCallFinished, NativeCallStarted
 from ..types.usage import Usage
 from ..wire.redaction import find_secrets
@@ -402,6 +403,8 @@ class _Answer:
         self._texts: list[str] = []
         self._reasoning: list[str] = []
         self._calls: list[ToolCall] = []
+        self._media: list[BinaryContent | FileUrl] = []
+        self._citations: list[Citation] = []
 
     def note(self, event: ModelEvent) -> None:
         match event:
@@ -411,10 +414,18 @@ class _Answer:
                 self._reasoning.append(event.text)
             case ToolCallCompleted():
                 self._calls.append(event.call)
+            case MediaCompleted():
+                self._media.append(event.content)
+            case CitationAdded():
+                self._citations.append(event.citation)
             case _:
                 pass
 
     def message(self) -> AssistantMessage:
         return AssistantMessage(
-            text="".join(self._texts), reasoning="".join(self._reasoning), tool_calls=tuple(self._calls)
+            text="".join(self._texts),
+            reasoning="".join(self._reasoning),
+            tool_calls=tuple(self._calls),
+            media=tuple(self._media),
+            citations=tuple(self._citations),
         )

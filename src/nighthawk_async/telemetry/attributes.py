@@ -154,6 +154,10 @@ def _answer(message: AssistantMessage) -> Iterator[_Part]:
         yield _text(message.text)
     for call in message.tool_calls:
         yield {"type": "tool_call", "id": call.id, "name": call.name, "arguments": _arguments(call)}
+    yield from _parts(message.media)
+    for citation in message.citations:
+        known = {"url": citation.url, "title": citation.title, "file_id": citation.file_id}
+        yield {"type": "citation", **{name: value for name, value in known.items() if value}}
 
 
 def _arguments(call: ToolCall) -> object:

@@ -48,7 +48,7 @@ def readable_request(path: str, body: Mapping[str, Any]) -> ReadableRequest:
     """
     if path.endswith("/chat/completions"):
         return _read_chat(body)
-    if path.endswith("/messages"):
+    if path.endswith(("/messages", ":rawPredict", ":streamRawPredict")):
         return _read_anthropic(body)
     if path.endswith("/responses"):
         return _read_responses(body)

@@ -140,7 +140,7 @@ class AnthropicReplies:
 
     def serves(self, path: str) -> bool:
         """Whether a path belongs to the protocol."""
-        return path.endswith("/messages")
+        return path.endswith(("/messages", ":rawPredict", ":streamRawPredict"))
 
     def is_streamed(self, request: RecordedRequest) -> bool:
         """Whether a request asks for a stream."""

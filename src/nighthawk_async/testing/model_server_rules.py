@@ -259,13 +259,17 @@ def _mistral_temperature(body: _Body) -> ModelReply | None:
     return _mistral_error(422, {"detail": [fault]}, kind="invalid_request_error")
 
 
+_IN_PATH = "model in the path"
+_PREDICTED = re.compile(r"/([^/:]+):(?:streamRawPredict|rawPredict)")
+
+
 def _claude_error(message: str) -> ModelReply:
     return ModelReply(status=400, error={"type": "invalid_request_error", "message": message})
 
 
 def _claude_sampling(body: _Body) -> ModelReply | None:
     has_both = "temperature" in body and "top_p" in body
-    if has_both and _CLAUDE_ONE_OF_BOTH.fullmatch(str(body.get("model"))):
+    if has_both and _CLAUDE_ONE_OF_BOTH.fullmatch(str(body.get("model", body.get(_IN_PATH)))):
         return _claude_error(
             "`temperature` and `top_p` cannot both be specified for this model. Please use only one."
         )
@@ -326,6 +330,20 @@ def _gemini_mixed(body: _Body) -> ModelReply | None:
     return None
 
 
+def _deepseek_responses_choice(body: _Body) -> ModelReply | None:
+    choice: object = body.get("tool_choice")
+    is_forced = choice == "required" or is_json_mapping(choice)
+    if not is_forced:
+        return None
+    return _openai_error("Thinking mode does not support this tool_choice", code="invalid_request_error")
+
+
+def _vertex_body(body: _Body) -> ModelReply | None:
+    if "anthropic_version" not in body:
+        return _claude_error("anthropic_version: Field required")
+    return _claude_error("model: Extra inputs are not permitted") if "model" in body else None
+
+
 _OPENAI_CHAT: tuple[_Check, ...] = (
     _openai_chat_ids,
     _openai_stop,
@@ -357,6 +375,10 @@ _CHECKS: Mapping[str, tuple[_Check, ...]] = {
         _too_hot(2),
     ),
     "deepseek-anthropic": (_deepseek_messages_choice,),
+    "deepseek-responses": (_deepseek_responses_choice, _too_many_tools(128), _too_hot(2)),
+    "mistral-responses": (_mistral_temperature,),
+    "snowflake-anthropic": _CLAUDE,
+    "vertex-anthropic": (*_CLAUDE, _vertex_body),
     "mistral": (_mistral_fields, _mistral_ids, _mistral_order, _mistral_temperature),
     "groq": (_groq_fields, _too_many_stops(4), _too_many_tools(128), _too_hot(2)),
     "xai": (_too_many_tools(128),),
@@ -386,5 +408,7 @@ def find_refusal(request: RecordedRequest, checks: tuple[_Check, ...]) -> ModelR
         request: The request; its body is a JSON object.
         checks: The checks of the endpoint.
     """
-    replies = (check(request.body) for check in checks)
+    named = _PREDICTED.search(request.path)
+    body = request.body if named is None else {**request.body, _IN_PATH: named[1]}
+    replies = (check(body) for check in checks)
     return next((reply for reply in replies if reply is not None), None)

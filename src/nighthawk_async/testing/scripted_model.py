@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from anyio.lowlevel import checkpoint
 
 from ..errors import ModelError, ModelProtocolError
-from ..types.messages import ToolCall
+from ..types.messages import BinaryContent, Citation, FileUrl, ToolCall
 from ..types.model import (
     FinishReason,
     ModelCapabilities,
@@ -22,6 +22,7 @@ from ..types.model import (
     ToolCallStarted,
     UsageReported,
 )
+from ..types.model_output import CitationAdded, MediaCompleted, Refusal
 from ..types.usage import Usage
 
 
@@ -45,17 +46,28 @@ def tool_call(name: str, /, **arguments: object) -> ToolCall:
 
 
 def model_response(
-    *calls: ToolCall, text: str = "", usage: Usage | None = None, finish_reason: FinishReason | None = None
+    *calls: ToolCall,
+    text: str = "",
+    media: Iterable[BinaryContent | FileUrl] = (),
+    citations: Iterable[Citation] = (),
+    refusal: Refusal | None = None,
+    usage: Usage | None = None,
+    finish_reason: FinishReason | None = None,
 ) -> ModelResponse:
     """Return a response with tool calls, text, or both.
 
     Args:
         *calls: The tool calls, in order.
         text: The visible text.
+        media: Images and sounds that the model makes, after the text.
+        citations: The sources that it cites, after those.
+        refusal: The reason of a refused answer; None for one that is not refused.
         usage: The reported usage; None for one request with 10 input and 5 output tokens.
-        finish_reason: The finish reason; None for the one that fits the calls.
+        finish_reason: The finish reason; None for the one that fits the calls and the refusal.
     """
     events: list[ModelEvent] = [TextDelta(text=text)] if text else []
+    events += [MediaCompleted(content=each) for each in media]
+    events += [CitationAdded(citation=each) for each in citations]
     for index, call in enumerate(calls):
         identified = (
             call if call.id else ToolCall(id=f"call_{index}", name=call.name, arguments=call.arguments)
@@ -63,7 +75,8 @@ def model_response(
         events.append(ToolCallStarted(index=index, id=identified.id, name=identified.name))
         events.append(ToolCallCompleted(index=index, call=identified))
     events.append(UsageReported(usage=usage or Usage(requests=1, input_tokens=10, output_tokens=5)))
-    events.append(ResponseFinished(reason=finish_reason or ("tool_calls" if calls else "stop")))
+    fitting: FinishReason = "content_filter" if refusal else "tool_calls" if calls else "stop"
+    events.append(ResponseFinished(reason=finish_reason or fitting, refusal=refusal))
     return ModelResponse(events=tuple(events))
 
 

@@ -19,6 +19,7 @@ from ..types.messages import (
     AssistantMessage,
     AudioUrl,
     BinaryContent,
+    Citation,
     DocumentUrl,
     FileUrl,
     ImageUrl,
@@ -79,6 +80,8 @@ class _Assistant(_Form, frozen=True, tag_field="role", tag="assistant"):
     text: str = ""
     reasoning: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
+    media: _Content = ()
+    citations: tuple[Citation, ...] = ()
     provider_content: ProviderContent | None = None
 
 
@@ -192,6 +195,8 @@ def _form(message: Message) -> _User | _Assistant | _Results:
                 text=message.text,
                 reasoning=message.reasoning,
                 tool_calls=message.tool_calls,
+                media=_content_form(message.media),
+                citations=message.citations,
                 provider_content=message.provider_content,
             )
         case ToolResultsMessage():
@@ -235,6 +240,10 @@ def _message(form: _User | _Assistant | _Results) -> Message:
                 text=form.text,
                 reasoning=form.reasoning,
                 tool_calls=form.tool_calls,
+                media=tuple(
+                    item for item in _content(form.media) if isinstance(item, BinaryContent | FileUrl)
+                ),
+                citations=form.citations,
                 provider_content=form.provider_content,
             )
         case _Results():

@@ -13,6 +13,7 @@ from ..kernel.usage_meter import LastStep, begins_turn, find_last_step
 from ..recording.redaction import Redactor
 from ..types.messages import (
     AssistantMessage,
+    Citation,
     Message,
     ToolCall,
     ToolResult,
@@ -76,6 +77,10 @@ def _lines(message: Message, max_characters: int | None) -> Iterator[str]:
                 yield f"{mark} {native.name} (by the provider) {_cut(native.result, max_characters)}"
         for call in message.tool_calls:
             yield f"→ {call.name} {_cut(call.arguments, max_characters)}"
+        for medium in message.media:
+            yield f"[made {_item(medium, max_characters)[1:]}"
+        for citation in message.citations:
+            yield f"(cites) {_cut(_source(citation), max_characters)}"
     elif isinstance(message, ToolResultsMessage):
         for result in message.results:
             shown = " ".join(_item(item, max_characters) for item in result.content)
@@ -87,6 +92,12 @@ def _lines(message: Message, max_characters: int | None) -> Iterator[str]:
 
 def _item(item: UserContent, max_characters: int | None) -> str:
     return _cut(item, max_characters) if isinstance(item, str) else f"[{describe_media(item)}]"
+
+
+def _source(citation: Citation) -> str:
+    named = (citation.title, citation.url, citation.file_id, citation.location)
+    quoted = f": {citation.cited_text!r}" if citation.cited_text else ""
+    return " · ".join(filter(None, named)) + quoted
 
 
 def _cut(text: str, max_characters: int | None) -> str:

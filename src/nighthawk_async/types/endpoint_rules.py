@@ -70,6 +70,8 @@ class EndpointRules(Struct, frozen=True, kw_only=True):
         demands_reasoning: Whether it demands the reasoning of each earlier turn with tool calls.
         ignores_unknown_fields: Whether it ignores unknown fields of messages.
         has_text_beside_results: Whether text and media may share a content with the results of functions.
+        predict_version: The version that a request of Messages names in its body, where the model is in the
+            path, as on Vertex AI; empty for the protocol's own path.
         sources: The source of each rule, by the name of its field.
     """
 
@@ -85,6 +87,7 @@ class EndpointRules(Struct, frozen=True, kw_only=True):
     demands_reasoning: bool = False
     ignores_unknown_fields: bool = True
     has_text_beside_results: bool = True
+    predict_version: str = ""
     sources: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -248,6 +248,34 @@ class ProviderContent:
     items: tuple[Mapping[str, Any], ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Citation:
+    """A source that a model cites for a part of its answer. Fields that the provider leaves out are empty.
+
+    Args:
+        url: The address of the source.
+        title: The title of the source.
+        cited_text: The words of the source that are cited.
+        text: The words of the answer that the source supports.
+        start: The place in the text of the answer at which these words begin, in characters; None when the
+            source supports the answer as a whole, or the provider does not say.
+        end: The place at which they end, exclusive.
+        location: The place in the source, in words such as `characters 0 to 20` or `pages 3 to 4`.
+        document_index: The number of the document in the request, counted from 0; None when it is not one.
+        file_id: The provider's identifier of a file.
+    """
+
+    url: str = ""
+    title: str = ""
+    cited_text: str = ""
+    text: str = ""
+    start: int | None = None
+    end: int | None = None
+    location: str = ""
+    document_index: int | None = None
+    file_id: str = ""
+
+
 @quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssistantMessage:
@@ -257,6 +285,9 @@ class AssistantMessage:
         text: The visible text; empty when there was none.
         reasoning: The reasoning text the provider showed; empty when there was none.
         tool_calls: The calls it asked for, in order.
+        media: The images and sounds that it made, in order. Providers that take none of them back from a
+            model get a description.
+        citations: The sources that it cites, in order.
         provider_content: The same in the provider's own form, when the provider wants more back than text and
             tool calls. A request of the same protocol sends it instead of them; other protocols ignore it.
     """
@@ -264,15 +295,16 @@ class AssistantMessage:
     text: str = ""
     reasoning: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
+    media: tuple[BinaryContent | FileUrl, ...] = field(default=(), repr=False)
+    citations: tuple[Citation, ...] = field(default=(), repr=False)
     provider_content: ProviderContent | None = None
 
     @property
     def content(self) -> tuple[UserContent, ...]:
-        """The visible text, if any; other messages have their items here."""
-        return (self.text,) if self.text else ()
+        """The visible text, if any, and media that the model made; other messages have their items here."""
+        return (self.text, *self.media) if self.text else self.media
 
 
-@quick_init
 @quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResultsMessage:

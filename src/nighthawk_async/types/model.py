@@ -14,6 +14,7 @@ from annotated_types import Ge, Le
 from typing_extensions import TypedDict
 
 from .messages import Message, ProviderContent, ToolCall, ToolDefinition
+from .model_output import CitationAdded, MediaCompleted, Refusal
 from .native_tools import NativeCallFinished, NativeCallStarted, NativeToolName
 from .quick_init import quick_init
 from .usage import Usage
@@ -296,6 +297,7 @@ class ModelPrice:
             Anthropic charges them, or for the price of `input` where `cache_write` is None.
         web_search: The price of a thousand web searches of the provider, in US dollars; None for none.
         file_search: The price of a thousand file searches of the provider, in US dollars; None for none.
+        image_output: Tokens received that are images; None for the price of `output`.
         long_request: The prices of a request that sends more than `long_request_tokens`; None for the same.
         long_request_tokens: The number of tokens above which a request is long; None without `long_request`.
 
@@ -310,6 +312,7 @@ class ModelPrice:
     cache_write_1h: Decimal | None = None
     web_search: Decimal | None = None
     file_search: Decimal | None = None
+    image_output: Decimal | None = None
     long_request: "ModelPrice | None" = None
     long_request_tokens: int | None = None
 
@@ -496,6 +499,7 @@ class ResponseFinished:
         provider_reason: The provider's own word for the reason, when it gave one.
         response_id: The provider's identifier of the response, when it gave one.
         model_name: The name of the model that answered, when the provider reported it.
+        refusal: The provider's reason for a refused answer, whose `reason` is `content_filter`.
     """
 
     reason: FinishReason
@@ -503,6 +507,7 @@ class ResponseFinished:
     provider_reason: str | None = field(default=None, compare=False)
     response_id: str | None = field(default=None, compare=False)
     model_name: str | None = field(default=None, compare=False)
+    refusal: Refusal | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -528,6 +533,8 @@ ModelEvent: TypeAlias = (
     | ToolCallCompleted
     | NativeCallStarted
     | NativeCallFinished
+    | MediaCompleted
+    | CitationAdded
     | UsageReported
     | ResponseFinished
     | ResponseFailed

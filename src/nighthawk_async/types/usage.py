@@ -27,6 +27,7 @@ class Usage:
         cache_write_tokens: The part of `input_tokens` that the provider wrote to its cache.
         cache_write_1h_tokens: The part of `cache_write_tokens` that the provider keeps for an hour.
         reasoning_tokens: The part of `output_tokens` spent on reasoning.
+        image_output_tokens: The part of `output_tokens` that are images, as far as the provider tells.
         retries: The number of times that a request was sent again because an earlier attempt failed.
         cost: The cost of the priced requests, in US dollars.
         unpriced_requests: The part of `requests` whose cost is unknown, because the price of the model is.
@@ -46,6 +47,7 @@ class Usage:
     cache_write_tokens: int = 0
     cache_write_1h_tokens: int = 0
     reasoning_tokens: int = 0
+    image_output_tokens: int = 0
     retries: int = 0
     cost: Decimal = Decimal(0)
     unpriced_requests: int = 0
@@ -85,6 +87,7 @@ class Usage:
             cache_write_tokens=written,
             cache_write_1h_tokens=min(_count(self.cache_write_1h_tokens), written),
             reasoning_tokens=min(_count(self.reasoning_tokens), received),
+            image_output_tokens=min(_count(self.image_output_tokens), received),
             retries=_count(self.retries),
             cost=Decimal(0) if cost is None else cost,
             unpriced_requests=requests if cost is None else _count(self.unpriced_requests),
@@ -105,16 +108,17 @@ class Usage:
         hour, requests, retries = self.cache_write_1h_tokens, self.requests, self.retries
         unpriced = self.unpriced_requests
         searches, executions, file_searches = self.web_searches, self.code_executions, self.file_searches
-        cached = self.cached_requests
+        cached, images = self.cached_requests, self.image_output_tokens
         return (
             type(sent) is type(received) is type(read) is type(written) is type(reasoning) is int
             and type(hour) is type(requests) is type(retries) is type(unpriced) is type(cached) is int
-            and type(searches) is type(executions) is type(file_searches) is int
+            and type(searches) is type(executions) is type(file_searches) is type(images) is int
             # All at once: `|` is negative if one of them is, and otherwise no less than the greatest.
-            and (tokens := sent | received | read | written | hour | reasoning) >= 0
+            and (tokens := sent | received | read | written | hour | reasoning | images) >= 0
             and (rest := requests | retries | unpriced | searches | executions | file_searches | cached) >= 0
             and (tokens | rest <= MAX_COUNT or max(_counts_of(self)) <= MAX_COUNT)
             and reasoning <= received
+            and images <= received
             and read + written <= sent
             and hour <= written
             and type(cost) is Decimal
@@ -138,6 +142,7 @@ class Usage:
             cache_write_tokens=self.cache_write_tokens - earlier.cache_write_tokens,
             cache_write_1h_tokens=self.cache_write_1h_tokens - earlier.cache_write_1h_tokens,
             reasoning_tokens=self.reasoning_tokens - earlier.reasoning_tokens,
+            image_output_tokens=self.image_output_tokens - earlier.image_output_tokens,
             retries=self.retries - earlier.retries,
             cost=self.cost - earlier.cost,
             unpriced_requests=self.unpriced_requests - earlier.unpriced_requests,

@@ -357,7 +357,9 @@ def _texts_of_message(message: Message) -> Iterator[str]:
 def _contents(message: Message) -> Iterator[UserContent]:
     if isinstance(message, UserMessage):
         yield from message.content
-    elif not isinstance(message, AssistantMessage):
+    elif isinstance(message, AssistantMessage):
+        yield from message.media
+    else:
         for result in message.results:
             yield from result.content
 

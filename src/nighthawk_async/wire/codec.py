@@ -4,13 +4,17 @@ One codec speaks one provider protocol and holds no state; the state of one resp
 makes. `models.http_model` sends the bytes, waits and retries.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
+from msgspec.structs import replace
+
+from ..errors import ModelProtocolError
 from ..types.endpoint_rules import EndpointRules
 from ..types.messages import MultimodalContent
 from ..types.model import ModelCapabilities, ModelEvent, ModelRequest, ModelSettings
+from .json_text import split_documents
 from .sse import ServerSentEvent
 
 MANY_WAITING_CALLS = 500
@@ -129,8 +133,12 @@ class Codec(Protocol):
         """
         ...
 
-    def decode_response(self, body: bytes) -> list[ModelEvent]:
+    def decode_response(self, body: bytes, request: EncodedRequest | None = None) -> list[ModelEvent]:
         """The events of a response that was not streamed, as one JSON document.
+
+        Args:
+            body: The document.
+            request: The request that is answered, on which the answer may depend; None for any.
 
         Raises:
             ModelProtocolError: The body is not what the protocol promises.
@@ -153,3 +161,24 @@ class DemandsMaxTokens(Protocol):
             ConfigurationError: A setting is bad.
         """
         ...
+
+
+def take_documents(
+    take: Callable[[ServerSentEvent], list[ModelEvent]], event: ServerSentEvent
+) -> list[ModelEvent]:
+    """Process an event that holds one JSON object, or several: some servers forget the line between.
+
+    Args:
+        take: Processes an event that holds one.
+        event: The event.
+
+    Raises:
+        ModelProtocolError: It holds something else.
+    """
+    try:
+        return take(event)
+    except ModelProtocolError:
+        documents = split_documents(event.data)
+        if len(documents) < 2:
+            raise
+    return [each for document in documents for each in take(replace(event, data=document))]

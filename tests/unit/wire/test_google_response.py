@@ -16,6 +16,7 @@ from nighthawk_async.types.model import (
     ToolCallStarted,
     UsageReported,
 )
+from nighthawk_async.types.model_output import Refusal
 from nighthawk_async.types.usage import Usage
 from nighthawk_async.wire.google.codec import GoogleCodec
 from nighthawk_async.wire.provider_errors import ProviderMessage, find_bare_error, status_error
@@ -215,16 +216,16 @@ def test_calls_before_a_failure_were_given_and_the_failure_is_last() -> None:
     assert failed(events).message.endswith("MALFORMED_FUNCTION_CALL.")
 
 
-def test_a_blocked_prompt_is_a_failure_that_names_the_reason() -> None:
+def test_a_blocked_prompt_is_a_refusal_that_names_the_reason() -> None:
     feedback = {"blockReason": "PROHIBITED_CONTENT", "blockReasonMessage": "not this"}
     events = decode(event({"promptFeedback": feedback, "usageMetadata": {"promptTokenCount": 3}}))
     assert events == [
         UsageReported(usage=Usage(requests=1, input_tokens=3)),
-        ResponseFailed(
-            message="The provider blocked the prompt: PROHIBITED_CONTENT: not this",
-            error_type="PROHIBITED_CONTENT",
-        ),
+        ResponseFinished(reason="content_filter"),
     ]
+    refusal = Refusal(category="PROHIBITED_CONTENT", explanation="not this")
+    assert isinstance(events[-1], ResponseFinished)
+    assert (events[-1].refusal, events[-1].provider_reason) == (refusal, "PROHIBITED_CONTENT")
 
 
 def test_feedback_without_a_block_is_nothing() -> None:
@@ -284,7 +285,7 @@ def test_what_is_missing_null_or_unknown_is_nothing(odd: object) -> None:
 
 
 def test_parts_that_are_neither_text_nor_calls_give_no_events() -> None:
-    parts = ({"videoMetadata": {"fps": 1}}, {"inlineData": {"data": "AA=="}})
+    parts = ({"videoMetadata": {"fps": 1}}, {"inlineData": {"mimeType": "image/png"}}, {"fileData": {}})
     assert decode(chunk(*parts, finish="STOP")) == [ResponseFinished(reason="stop")]
 
 

@@ -135,7 +135,9 @@ def _urls_in(request: ModelRequest) -> Iterator[FileUrl]:
 def _contents(message: Message) -> Iterator[object]:
     if isinstance(message, UserMessage):
         yield from message.content
-    elif not isinstance(message, AssistantMessage):
+    elif isinstance(message, AssistantMessage):
+        yield from message.media
+    else:
         for result in message.results:
             yield from result.content
 

@@ -274,6 +274,7 @@ class HookPolicy(Observing):
             usage=call.usage,
             finish_reason=call.finish_reason,
             error=call.error,
+            citations=call.citations,
         )
         await emit(self.hooks, event)
 

@@ -28,13 +28,14 @@ from ...types.model import (
     ToolCallStarted,
     UsageReported,
 )
+from ...types.model_output import CitationAdded, MediaCompleted
 from ...types.native_tools import NativeCallFinished, NativeCallStarted
 from .promises import Cancellation, Contract, broken, check, check_type, in_time, moments, without_leftovers
 
 _EVENTS = (
     *(TextDelta, ReasoningDelta, UsageReported, ResponseFinished),
     *(ToolCallStarted, ToolCallArgumentsDelta, ToolCallCompleted),
-    *(NativeCallStarted, NativeCallFinished),
+    *(NativeCallStarted, NativeCallFinished, MediaCompleted, CitationAdded),
 )
 _PICTURE = BinaryContent(data=b"\x89PNG\r\n\x1a\n", media_type="image/png")
 

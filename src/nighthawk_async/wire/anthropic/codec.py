@@ -8,6 +8,7 @@ the bodies of successive requests share a prefix byte for byte, cache marks asid
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeGuard
+from urllib.parse import quote
 
 from ...errors import ConfigurationError
 from ...types.endpoint_rules import NO_RULES, EndpointRules
@@ -120,13 +121,16 @@ _TRANSLATED = frozenset(
 )
 
 
-def encode_body(request: ModelRequest, *, model_name: str, capabilities: ModelCapabilities) -> bytes:
+def encode_body(
+    request: ModelRequest, *, model_name: str, capabilities: ModelCapabilities, predict_version: str = ""
+) -> bytes:
     """The body of an Anthropic Messages request.
 
     Args:
         request: The request.
         model_name: The model's name at the endpoint.
         capabilities: The capabilities of the model.
+        predict_version: See `EndpointRules`; with it, the body does not name the model.
 
     Raises:
         ConfigurationError: A setting is bad, not JSON, or has a name that only the library writes; the tool
@@ -138,7 +142,8 @@ def encode_body(request: ModelRequest, *, model_name: str, capabilities: ModelCa
     refuse_settings(request.settings, _REFUSED, protocol="Anthropic Messages")
     settings = checked_settings(request.settings, AnthropicSettings)
     plan = plan_thinking(settings, capabilities)
-    body: dict[str, Any] = {"model": model_name, "max_tokens": plan.max_tokens}
+    named = {"anthropic_version": predict_version} if predict_version else {"model": model_name}
+    body: dict[str, Any] = {**named, "max_tokens": plan.max_tokens}
     body |= _encode_settings(settings, plan)
     if output_config := _encode_output_config(request, settings, plan):
         body["output_config"] = output_config
@@ -252,6 +257,7 @@ def _refuse_unless_forced(
 
 _HEADERS = {**STREAM_HEADERS, "anthropic-version": "2023-06-01"}
 _ALLOWS_HOPS = b'"fallbacks":'
+_CACHES_FOR_AN_HOUR = b'"ttl":"1h"'
 _FILES_BETA = "files-api-2025-04-14"
 _EDITING_BETA = "context-management-2025-06-27"
 _COMPACT_BETA = "compact-2026-01-12"
@@ -278,10 +284,12 @@ class AnthropicCodec:
         capabilities: ModelCapabilities = UNKNOWN_CAPABILITIES,
     ) -> EncodedRequest:
         """A request as HTTP parts; see `wire.codec.Codec`."""
-        body = encode_body(request, model_name=model_name, capabilities=capabilities)
+        version = self.rules.predict_version
+        body = encode_body(request, model_name=model_name, capabilities=capabilities, predict_version=version)
         betas = _betas(request)
         headers = _HEADERS | {"anthropic-beta": ",".join(betas)} if betas else _HEADERS
-        return EncodedRequest(path="/messages", headers=headers, body=body)
+        path = _predict_path(request, model_name) if version else "/messages"
+        return EncodedRequest(path=path, headers=headers, body=body)
 
     def max_tokens_of(self, settings: Mapping[str, Any], capabilities: ModelCapabilities) -> int:
         """The tokens that a response may hold; see `wire.codec.DemandsMaxTokens`."""
@@ -289,11 +297,19 @@ class AnthropicCodec:
 
     def decoder(self, request: EncodedRequest | None = None) -> AnthropicResponseDecoder:
         """A decoder for one streamed response; see `wire.codec.Codec`."""
-        return AnthropicResponseDecoder(holds_calls=request is not None and _ALLOWS_HOPS in request.body)
+        sent = b"" if request is None else request.body
+        return AnthropicResponseDecoder(
+            holds_calls=_ALLOWS_HOPS in sent, caches_for_an_hour=_CACHES_FOR_AN_HOUR in sent
+        )
 
-    def decode_response(self, body: bytes) -> list[ModelEvent]:
+    def decode_response(self, body: bytes, request: EncodedRequest | None = None) -> list[ModelEvent]:
         """The events of a response that was not streamed; see `wire.codec.Codec`."""
-        return AnthropicResponseDecoder().feed_whole(body)
+        return self.decoder(request).feed_whole(body)
+
+
+def _predict_path(request: ModelRequest, model_name: str) -> str:
+    method = "streamRawPredict" if request.settings.get("stream", True) else "rawPredict"
+    return f"/{quote(model_name, safe='@')}:{method}"
 
 
 def _betas(request: ModelRequest) -> list[str]:

@@ -74,7 +74,9 @@ class WireUsage(msgspec.Struct):
             }
         )
 
-    def to_usage(self, *, is_complete: bool, code_executions: int = 0) -> Usage:
+    def to_usage(
+        self, *, is_complete: bool, code_executions: int = 0, caches_for_an_hour: bool = False
+    ) -> Usage:
         """The same as usage of one request, with the passes that compacted the conversation or gave advice.
 
         The counters of the message leave these passes out.
@@ -82,13 +84,12 @@ class WireUsage(msgspec.Struct):
         Args:
             is_complete: Whether nothing more will be consumed.
             code_executions: The number of executions of code, which the endpoint does not count.
+            caches_for_an_hour: Whether tokens are kept for an hour, if the endpoint does not say how long.
         """
         passes = [self, *(each for each in self.iterations or () if each.type in _PASSES_BESIDE)]
         cache_read = total_count(*(each.cache_read_input_tokens or 0 for each in passes))
         cache_write = total_count(*(each.cache_creation_input_tokens or 0 for each in passes))
-        kept = total_count(
-            *((each.cache_creation or CacheCreation()).ephemeral_1h_input_tokens or 0 for each in passes)
-        )
+        kept = total_count(*(_kept_for_an_hour(each, otherwise=caches_for_an_hour) for each in passes))
         details = self.output_tokens_details or OutputTokens()
         return Usage(
             requests=1,
@@ -104,6 +105,20 @@ class WireUsage(msgspec.Struct):
         )
 
 
+def _kept_for_an_hour(counts: WireUsage | Iteration, *, otherwise: bool) -> int:
+    """The tokens written that are kept for an hour; all of them or none, if the endpoint does not say."""
+    if counts.cache_creation is None:
+        return (counts.cache_creation_input_tokens or 0) if otherwise else 0
+    return counts.cache_creation.ephemeral_1h_input_tokens or 0
+
+
+class StopDetails(msgspec.Struct):
+    """The reason of a refusal."""
+
+    category: str | None = None
+    explanation: str | None = None
+
+
 class Message(msgspec.Struct):
     """A response: its beginning in a stream, or all of it."""
 
@@ -111,6 +126,7 @@ class Message(msgspec.Struct):
     model: str | None = None
     content: list[dict[str, Any]] | None = None
     stop_reason: str | None = None
+    stop_details: StopDetails | None = None
     container: Container | None = None
     usage: WireUsage | None = None
 
@@ -126,6 +142,7 @@ class Delta(msgspec.Struct):
     citation: dict[str, Any] | None = None
     content: str | None = None
     stop_reason: str | None = None
+    stop_details: StopDetails | None = None
     container: Container | None = None
 
 

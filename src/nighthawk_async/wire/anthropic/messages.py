@@ -23,9 +23,10 @@ Source: `thinking_config_param.py` and `output_config_param.py` of the official 
 import base64
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...errors import ConfigurationError, UnsupportedContentError
+from ...lazy_exports import LazyModule
 from ...types.endpoint_rules import CallIdRule
 from ...types.messages import (
     AssistantMessage,
@@ -45,6 +46,11 @@ from ..call_ids import fitting_id
 from ..json_text import NO_TEXT, arguments_object
 from ..media import WEB_SCHEMES, bare_media_type, describe_media, has_scheme, media_kind
 from .native_tools import CONTAINER
+
+if TYPE_CHECKING:
+    from .. import held_media
+else:
+    held_media = LazyModule("nighthawk_async.wire.held_media")  # few answers hold media
 
 FILE_PROVIDERS = frozenset({"anthropic"})
 """The providers whose uploaded files an endpoint of this protocol may know."""
@@ -402,6 +408,7 @@ def _encode_assistant_message(message: AssistantMessage) -> list[Block]:
     content = message.provider_content
     if content is not None and content.protocol == PROTOCOL_NAME:
         return [_with_valid_id(item) for item in content.items if item.get("type") != CONTAINER]
+    text = held_media.text_with_media(message) if message.media else message.text
     calls = [
         {
             "type": "tool_use",
@@ -411,7 +418,7 @@ def _encode_assistant_message(message: AssistantMessage) -> list[Block]:
         }
         for call in message.tool_calls
     ]
-    return [*text_block(message.text), *calls]
+    return [*text_block(text), *calls]
 
 
 def _encode_result(result: ToolResult) -> Block:

@@ -5,12 +5,13 @@ without them was cut off, even if every block that it began was complete.
 """
 
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from ...errors import ModelProtocolError
-from ...types.json import is_json_list
+from ...lazy_exports import LazyModule
+from ...types.json import is_json_list, is_json_object
 from ...types.messages import ProviderContent, ToolCall
 from ...types.model import (
     FinishReason,
@@ -23,6 +24,8 @@ from ...types.model import (
     ToolCallStarted,
     UsageReported,
 )
+from ...types.model_output import CitationAdded, Refusal
+from ..codec import take_documents
 from ..json_text import (
     NOT_JSON,
     JsonObjectScanner,
@@ -35,9 +38,14 @@ from ..provider_errors import response_failure
 from ..redaction import excerpt
 from ..sse import ServerSentEvent
 from ..unknown_kinds import report_unknown
-from .events import Container, Delta, Event, Message, WireUsage
+from .events import Container, Delta, Event, Message, StopDetails, WireUsage
 from .messages import PROTOCOL_NAME
 from .native_tools import CONTAINER, OWN_CALLS, NativeCalls, is_own_result
+
+if TYPE_CHECKING:
+    from . import citations
+else:
+    citations = LazyModule(f"{__package__}.citations")  # few answers cite
 
 _THINKING = frozenset({"redacted_thinking", "thinking"})
 HOP = "fallback"
@@ -62,7 +70,7 @@ _DELTA_BLOCKS = {"text_delta": "text", "thinking_delta": "thinking", "signature_
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _Block:
-    """One block; `call_index` and `is_handed_out` concern calls alone."""
+    """One block; `call_index` and `is_handed_out` concern calls alone, `begins_at` texts."""
 
     form: dict[str, Any]
     position: int
@@ -74,6 +82,13 @@ class _Block:
     scanner: JsonObjectScanner = field(default_factory=JsonObjectScanner)
     call_index: int | None = None
     is_handed_out: bool = False
+    begins_at: int = 0
+
+    @property
+    def all_citations(self) -> list[Any]:
+        """The citations of its beginning, and those that were streamed."""
+        given = self.form.get("citations")
+        return [*given, *self.citations] if is_json_list(given) else self.citations
 
     @property
     def kind(self) -> str:
@@ -96,6 +111,7 @@ class ContentBlocks:
         self._held: _Block | None = None
         self._ready: list[_Block] = []  # complete calls that a hop to another model may still withdraw
         self._has_ended = False
+        self._characters = 0  # of all texts
         self.holds_calls = False
         """Whether calls are emitted at the end alone, since another model may take over at any time."""
         self.native_calls = NativeCalls()
@@ -119,7 +135,7 @@ class ContentBlocks:
         if form.get("type") == HOP:
             self._withdraw_calls()
         events = self.release_ready() + self._release()
-        block = _Block(form=form, position=len(self._blocks))
+        block = _Block(form=form, position=len(self._blocks), begins_at=self._characters)
         self._by_index[len(self._blocks) if index is None else index] = block
         self._blocks.append(block)
         self._running[block.position] = block
@@ -128,6 +144,7 @@ class ContentBlocks:
         for name, event in (("text", TextDelta), ("thinking", ReasoningDelta)):
             if block.kind == name and (text := block.text_of(name)):
                 block.texts.append(text)
+                self._characters += len(text) if name == "text" else 0
                 events.append(event(text=text))
         return events
 
@@ -148,6 +165,7 @@ class ContentBlocks:
             return events
         if delta.type == "text_delta" and delta.text:
             block.texts.append(delta.text)
+            self._characters += len(delta.text)
             events.append(TextDelta(text=delta.text))
         elif delta.type == "thinking_delta" and delta.thinking:
             block.texts.append(delta.thinking)
@@ -237,6 +255,8 @@ class ContentBlocks:
             return []
         block.is_stopped = True
         self._running.pop(block.position, None)
+        if block.kind == "text":
+            return _cited(block)
         if block.kind != "tool_use":
             return self.native_calls.take(_returned(block) or block.form)
         if block.scanner.is_complete:
@@ -333,15 +353,24 @@ def _input_object(text: str) -> dict[str, Any]:
     return sent if isinstance(sent, dict) else msgspec.json.decode(text, type=dict[str, Any])
 
 
+def _cited(block: _Block) -> list[ModelEvent]:
+    """The citations of a text block, which support all of it."""
+    found = [each for each in block.all_citations if is_json_object(each)]
+    if not found:
+        return []
+    text = "".join(block.texts)
+    return [
+        CitationAdded(citation=citations.citation_of(each, text=text, start=block.begins_at))
+        for each in found
+    ]
+
+
 def _returned_text(block: _Block) -> dict[str, Any] | None:
     text = "".join(block.texts)
     if not text.strip():
         return None
     form = {**block.form, "text": text}
-    if not block.citations:
-        return form
-    earlier = given if is_json_list(given := form.get("citations")) else []
-    return {**form, "citations": [*earlier, *block.citations]}
+    return {**form, "citations": block.all_citations} if block.citations else form
 
 
 _COMPLAINT = "The response holds what is not an Anthropic Messages event"
@@ -369,13 +398,17 @@ class AnthropicResponseDecoder:
     Args:
         holds_calls: Whether calls are emitted at the end alone, for a request that allows other models to
             take over: the calls of a model that declines are not to be carried out.
+        caches_for_an_hour: Whether the request asks the provider to keep tokens for an hour. Servers that do
+            not say how long they keep what they have written then keep it for that time.
     """
 
-    def __init__(self, *, holds_calls: bool = False) -> None:
+    def __init__(self, *, holds_calls: bool = False, caches_for_an_hour: bool = False) -> None:
+        self._caches_for_an_hour = caches_for_an_hour
         self._blocks = ContentBlocks()
         self._blocks.holds_calls = holds_calls
         self._usage = WireUsage()
         self._stop_reason: str | None = None
+        self._stop_details: StopDetails | None = None
         self._response_id: str | None = None
         self._model_name: str | None = None
         self._is_ended = False
@@ -397,6 +430,11 @@ class AnthropicResponseDecoder:
         check_response(event.data, complaint=_COMPLAINT)
         if event.event == "error":
             return self._fail(event.data)
+        return take_documents(self._take_document, event)
+
+    def _take_document(self, event: ServerSentEvent) -> list[ModelEvent]:
+        if self._is_ended:
+            return []
         content = _decode(event.data, Event)
         if content.type == "error" or is_something(content.error):
             return self._fail(event.data)
@@ -468,6 +506,7 @@ class AnthropicResponseDecoder:
         self._response_id = message.id
         self._model_name = message.model
         self._take_container(message.container)
+        self._stop_details = message.stop_details or self._stop_details
 
     def _take_container(self, container: Container | None) -> None:
         if container is not None and container.id:
@@ -477,6 +516,7 @@ class AnthropicResponseDecoder:
         events: list[ModelEvent] = []
         delta = _decode(event.delta, Delta)
         self._take_container(delta.container)
+        self._stop_details = delta.stop_details or self._stop_details
         if delta.stop_reason:
             events += self._take_stop_reason(delta.stop_reason)
         return events + self._report_usage(_decode(event.usage, WireUsage))
@@ -492,6 +532,7 @@ class AnthropicResponseDecoder:
         reported = self._usage.to_usage(
             is_complete=self._stop_reason is not None,
             code_executions=self._blocks.native_calls.code_executions,
+            caches_for_an_hour=self._caches_for_an_hour,
         )
         return [UsageReported(usage=reported)]
 
@@ -507,8 +548,16 @@ class AnthropicResponseDecoder:
             provider_reason=self._stop_reason,
             response_id=self._response_id,
             model_name=self._model_name,
+            refusal=self._refusal,
         )
         return [finished]
+
+    @property
+    def _refusal(self) -> Refusal | None:
+        if self._stop_reason != "refusal":
+            return None
+        details = self._stop_details or StopDetails()
+        return Refusal(category=details.category, explanation=details.explanation)
 
     @property
     def _goes_on(self) -> bool:

@@ -463,7 +463,7 @@ class GoogleCodec:
         """A decoder for one streamed response; see `wire.codec.Codec`."""
         return GoogleResponseDecoder()
 
-    def decode_response(self, body: bytes) -> list[ModelEvent]:
+    def decode_response(self, body: bytes, request: EncodedRequest | None = None) -> list[ModelEvent]:
         """The events of a response that was not streamed; see `wire.codec.Codec`."""
         return GoogleResponseDecoder().feed_whole(body)
 

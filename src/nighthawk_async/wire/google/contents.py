@@ -16,9 +16,10 @@ name at its end.
 
 import base64
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...errors import UnsupportedContentError
+from ...lazy_exports import LazyModule
 from ...types.messages import (
     AssistantMessage,
     BinaryContent,
@@ -35,6 +36,11 @@ from ...types.messages import (
 )
 from ..json_text import NO_TEXT, arguments_object
 from ..media import WEB_SCHEMES, bare_media_type, describe_media, has_scheme
+
+if TYPE_CHECKING:
+    from .. import held_media
+else:
+    held_media = LazyModule("nighthawk_async.wire.held_media")  # few answers hold media
 
 _FILE_PROVIDER = "google"
 _FILES_URL = "https://generativelanguage.googleapis.com/v1beta/"
@@ -190,12 +196,21 @@ class _Encoder:
         if own is not None and own.protocol == PROTOCOL:
             sent = [call.get("id") for part in own.items if (call := part.get("functionCall")) is not None]
             self._sent_ids.update(zip([call.id for call in message.tool_calls], sent, strict=False))
-            return list(own.items)
+            items = list(own.items)
+            return held_media.with_media(items, message.media) if message.media else items
         parts: list[_Part] = [{"text": message.text}] if message.text else []
+        parts += [self._medium_part(each) for each in message.media]
         for position, call in enumerate(message.tool_calls):
             signature = {"thoughtSignature": _NO_SIGNATURE} if self._signs_calls and position == 0 else {}
             parts.append({"functionCall": _encode_call(call), **signature})
         return parts
+
+    def _medium_part(self, item: BinaryContent | FileUrl) -> _Part:
+        """A medium that another model made, as one of its own."""
+        part = encode_media(item)
+        return (
+            {"text": f"[{describe_media(item)}; it cannot be shown to this model]"} if part is None else part
+        )
 
     def _result_parts(self, results: tuple[ToolResult, ...]) -> Iterator[list[_Part]]:
         """All responses, and then the media that a response cannot hold."""

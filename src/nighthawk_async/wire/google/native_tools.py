@@ -25,6 +25,7 @@ from ...types.native_tools import (
 from ...types.usage import Usage
 from ..json_text import NOT_JSON, decode_json
 from ..native_tools import refuse_options, shown_json
+from .citations import GroundingMetadata
 
 _PROTOCOL = "Gemini"
 
@@ -84,12 +85,6 @@ class NativePart(msgspec.Struct, rename="camel"):
     tool_response: ServerCall | None = None
     executable_code: ExecutableCode | None = None
     code_execution_result: CodeResult | None = None
-
-
-class GroundingMetadata(msgspec.Struct, rename="camel"):
-    """The sources of an answer."""
-
-    web_search_queries: list[str] | None = None
 
 
 _decode_part = msgspec.json.Decoder(NativePart).decode

@@ -31,14 +31,17 @@ from ...types.model import (
     ToolCallStarted,
     UsageReported,
 )
+from ...types.model_output import Refusal
 from ...types.usage import Usage
-from ..json_text import NOT_JSON, check_response, is_something, new_call_id, total_count
+from ..held_media import HeldMedia, url_class_of
+from ..json_text import NOT_JSON, check_response, is_something, new_call_id, split_documents, total_count
 from ..provider_errors import response_failure
 from ..redaction import excerpt
 from ..sse import ServerSentEvent
 from ..unknown_kinds import report_unknown
+from .citations import Citations, GroundingMetadata
 from .contents import PROTOCOL
-from .native_tools import GroundingMetadata, NativeCalls
+from .native_tools import NativeCalls
 
 
 class FunctionCall(msgspec.Struct, rename="camel"):
@@ -56,13 +59,36 @@ class FunctionCall(msgspec.Struct, rename="camel"):
         return bool(self.will_continue) or self.partial_args is not None
 
 
+class InlineData(msgspec.Struct, rename="camel"):
+    """An image or a sound that the model made, as base64."""
+
+    mime_type: str | None = None
+    data: str | None = None
+
+
+class FileData(msgspec.Struct, rename="camel"):
+    """The same, where the provider keeps it."""
+
+    mime_type: str | None = None
+    file_uri: str | None = None
+
+
 class Part(msgspec.Struct, rename="camel"):
-    """A part of the answer; content other than text and function calls has no fields here."""
+    """A part of the answer; other content has no fields here."""
 
     text: str | None = None
     thought: bool | None = None
     thought_signature: str | None = None
     function_call: FunctionCall | None = None
+    inline_data: InlineData | None = None
+    file_data: FileData | None = None
+
+
+class SafetyRating(msgspec.Struct, rename="camel"):
+    """The provider's judgement of one kind of content."""
+
+    category: str | None = None
+    blocked: bool | None = None
 
 
 class Content(msgspec.Struct, rename="camel"):
@@ -79,6 +105,16 @@ class Candidate(msgspec.Struct, rename="camel"):
     finish_reason: str | None = None
     finish_message: str | None = None
     grounding_metadata: GroundingMetadata | None = None
+    citation_metadata: msgspec.Raw = msgspec.Raw()
+    safety_ratings: list[SafetyRating] | None = None
+
+    @property
+    def refusal(self) -> Refusal:
+        """The reason of a filter that ended the answer."""
+        return Refusal(
+            category=_blocked_category(self.safety_ratings) or self.finish_reason,
+            explanation=self.finish_message or None,
+        )
 
 
 class PromptFeedback(msgspec.Struct, rename="camel"):
@@ -86,6 +122,26 @@ class PromptFeedback(msgspec.Struct, rename="camel"):
 
     block_reason: str | None = None
     block_reason_message: str | None = None
+    safety_ratings: list[SafetyRating] | None = None
+
+    @property
+    def refusal(self) -> Refusal:
+        """The reason of a filter that blocked the prompt."""
+        return Refusal(
+            category=_blocked_category(self.safety_ratings) or self.block_reason,
+            explanation=self.block_reason_message or None,
+        )
+
+
+def _blocked_category(ratings: list[SafetyRating] | None) -> str | None:
+    return next((each.category for each in ratings or () if each.blocked and each.category), None)
+
+
+class ModalityCount(msgspec.Struct, rename="camel"):
+    """Tokens of one kind of content."""
+
+    modality: str | None = None
+    token_count: int | None = None
 
 
 class UsageMetadata(msgspec.Struct, rename="camel"):
@@ -95,17 +151,21 @@ class UsageMetadata(msgspec.Struct, rename="camel"):
     tool_use_prompt_token_count: int | None = None
     cached_content_token_count: int | None = None
     candidates_token_count: int | None = None
+    candidates_tokens_details: list[ModalityCount] | None = None
     thoughts_token_count: int | None = None
 
     def to_usage(self) -> Usage:
         """The same as usage of one request: thoughts are output, and results of the server's tools input."""
         thoughts = self.thoughts_token_count or 0
+        details = self.candidates_tokens_details or ()
+        images = [each.token_count or 0 for each in details if each.modality == "IMAGE"]
         return Usage(
             requests=1,
             input_tokens=total_count(self.prompt_token_count or 0, self.tool_use_prompt_token_count or 0),
             output_tokens=total_count(self.candidates_token_count or 0, thoughts),
             cache_read_tokens=self.cached_content_token_count or 0,
             reasoning_tokens=thoughts,
+            image_output_tokens=total_count(0, *images),
         )
 
 
@@ -181,17 +241,6 @@ def failed_response(reason: str, message: str | None) -> ResponseFailed | None:
     )
 
 
-def blocked_prompt(reason: str, message: str | None) -> ResponseFailed:
-    """The failure of a request whose prompt was blocked.
-
-    Args:
-        reason: The provider's word.
-        message: The provider's text about it.
-    """
-    said = _explained(f"The provider blocked the prompt: {excerpt(reason, limit=100)}", message)
-    return ResponseFailed(message=said, error_type=excerpt(reason, limit=100))
-
-
 def _explained(sentence: str, message: str | None) -> str:
     return f"{sentence}: {excerpt(message)}" if message else f"{sentence}."
 
@@ -203,31 +252,31 @@ class PartRecord:
     """The parts of one response."""
 
     def __init__(self) -> None:
-        self._parts: list[msgspec.Raw] = []
+        self._parts: list[msgspec.Raw | dict[str, Any]] = []
         self._is_signed = False
 
-    def add(self, raw: msgspec.Raw, part: Part) -> None:
+    def add(self, raw: msgspec.Raw | dict[str, Any], part: Part) -> None:
         """Add the next part.
 
         Args:
-            raw: The part as it came.
+            raw: The part as it came; decoded if its medium is kept elsewhere.
             part: The same part, decoded.
         """
         self._parts.append(raw)
         self._is_signed = self._is_signed or bool(part.thought_signature)
 
-    def provider_content(self, *, has_native_calls: bool) -> ProviderContent | None:
-        """The response in the provider's own form; None when no part is signed, and none is a native call.
+    def provider_content(self, *, has_more: bool) -> ProviderContent | None:
+        """The response in the provider's own form; None when no part is signed, and none needs it otherwise.
 
         Args:
-            has_native_calls: Whether a part is a native call.
+            has_more: Whether a part is a native call or a medium, which keeps its place among the others.
         """
-        if not self._is_signed and not has_native_calls:
+        if not self._is_signed and not has_more:
             return None
         items: list[dict[str, Any]] = []
         texts: list[str] = []  # of the last item, if it is an unfinished text
         for raw in self._parts:
-            part: dict[str, Any] = msgspec.json.decode(raw)
+            part: dict[str, Any] = raw if isinstance(raw, dict) else msgspec.json.decode(raw)
             if items and _is_more_text(items[-1], part):
                 texts = texts or [items[-1]["text"]]
                 texts.append(part["text"])
@@ -287,6 +336,10 @@ class GoogleResponseDecoder:
     def __init__(self) -> None:
         self._record = PartRecord()
         self._native_calls = NativeCalls()
+        self._media = HeldMedia()
+        self._citations = Citations()
+        self._text: list[str] = []
+        self._refusal: Refusal | None = None
         self._metadata: UsageMetadata | None = None
         self._call_ids: set[str] = set()
         self._candidate_index: int | None = None
@@ -311,7 +364,7 @@ class GoogleResponseDecoder:
         if self._is_ended or event.data.strip() == b"[DONE]":  # gateways write this
             return []
         self._check(event.data)
-        return [self._fail(event.data)] if event.event == "error" else self._take_chunk(event.data)
+        return [self._fail(event.data)] if event.event == "error" else self._take_chunks(event.data)
 
     def finish(self) -> list[ModelEvent]:
         """Process the end of the stream; see `wire.codec.ResponseDecoder`."""
@@ -320,18 +373,25 @@ class GoogleResponseDecoder:
         if self._finish_reason is None or self._is_broken:
             raise ModelProtocolError("The stream ended before the response was finished.", is_transient=True)
         try:
-            provider_content = self._record.provider_content(has_native_calls=self._native_calls.has_any)
+            has_more = self._native_calls.has_any or self._media.has_any
+            provider_content = self._record.provider_content(has_more=has_more)
         except NOT_JSON as error:
             raise self._broken(f"The response holds a part that is not JSON ({error}).") from error
         self._is_ended = True
         finished = ResponseFinished(
-            reason=normalized_reason(self._finish_reason, has_calls=bool(self._call_ids)),
+            reason=self._normalized_reason(self._finish_reason),
             provider_content=provider_content,
             provider_reason=self._finish_reason,
             response_id=self._response_id,
             model_name=self._model_name,
+            refusal=self._refusal,
         )
-        return [finished]
+        return [*self._citations.events("".join(self._text)), finished]
+
+    def _normalized_reason(self, reason: str) -> FinishReason:
+        if self._refusal is not None:
+            return "content_filter"
+        return normalized_reason(reason, has_calls=bool(self._call_ids))
 
     def feed_whole(self, body: bytes) -> list[ModelEvent]:
         """Process an answer that is one JSON document: an object, or a list of the chunks of a stream.
@@ -366,6 +426,20 @@ class GoogleResponseDecoder:
         except NOT_JSON as error:
             raise self._broken(_complaint(error, body)) from error
 
+    def _take_chunks(self, data: bytes) -> list[ModelEvent]:
+        """Process an event that holds a chunk, or several of them: some servers forget the line between."""
+        was_broken = self._is_broken
+        try:
+            return self._take_chunk(data)
+        except ModelProtocolError:
+            documents = split_documents(data)
+            if len(documents) < 2:
+                raise
+        self._is_broken = was_broken
+        return [
+            each for document in documents for each in ([] if self._is_ended else self._take_chunk(document))
+        ]
+
     def _take_chunk(self, data: bytes) -> list[ModelEvent]:
         events: list[ModelEvent] = []
         try:
@@ -392,7 +466,9 @@ class GoogleResponseDecoder:
         """The events of the first candidate, and the failure that ends the response, when there is one."""
         feedback = chunk.prompt_feedback
         if feedback is not None and feedback.block_reason and feedback.block_reason not in _UNSPECIFIED:
-            return blocked_prompt(feedback.block_reason, feedback.block_reason_message)
+            self._finish_reason = feedback.block_reason
+            self._refusal = feedback.refusal
+            return None
         for candidate in chunk.candidates or ():
             index = candidate.index or 0
             if self._candidate_index is None:
@@ -409,21 +485,47 @@ class GoogleResponseDecoder:
             if part.text is None and part.function_call is None and not native_events:
                 _report_unknown(raw)
             events += native_events
-            self._record.add(raw, part)
+            self._record.add(self._take_medium(raw, part, events), part)
         if candidate.grounding_metadata is not None:
             self._native_calls.ground(candidate.grounding_metadata)
+            self._citations.ground(candidate.grounding_metadata)
+        if candidate.citation_metadata:
+            self._citations.attribute(candidate.citation_metadata)
         reason = candidate.finish_reason
         if not reason or reason in _UNSPECIFIED:
             return None
         self._finish_reason = reason
+        if FINISH_REASONS.get(reason) == "content_filter":
+            self._refusal = candidate.refusal
         return failed_response(reason, candidate.finish_message)
 
     def _take_part(self, part: Part, events: list[ModelEvent]) -> None:
         if part.text:
             delta = ReasoningDelta if part.thought else TextDelta
             events.append(delta(text=part.text))
+            if not part.thought:
+                self._text.append(part.text)
         if part.function_call is not None:
             events += self._take_call(part.function_call)
+
+    def _take_medium(
+        self, raw: msgspec.Raw, part: Part, events: list[ModelEvent]
+    ) -> msgspec.Raw | dict[str, Any]:
+        """Emit the medium that a part holds, and return the part with a number for it.
+
+        A model may draw while it thinks; these images are no part of its answer.
+        """
+        if part.thought:
+            return raw
+        if part.inline_data is not None and part.inline_data.data:
+            event, held = self._media.take(part.inline_data.data, part.inline_data.mime_type)
+            events.append(event)
+            whole: dict[str, Any] = msgspec.json.decode(raw)
+            return {**whole, "inlineData": {**whole["inlineData"], "data": held}}
+        if part.file_data is not None and part.file_data.file_uri:
+            kind = url_class_of(part.file_data.mime_type)
+            events.append(self._media.take_url(part.file_data.file_uri, kind)[0])
+        return raw
 
     def _take_call(self, call: FunctionCall) -> list[ModelEvent]:
         if call.is_piece:

@@ -241,7 +241,7 @@ class OpenAIChatCodec:
         """A decoder for one streamed response; see `wire.codec.Codec`."""
         return ChatResponseDecoder()
 
-    def decode_response(self, body: bytes) -> list[ModelEvent]:
+    def decode_response(self, body: bytes, request: EncodedRequest | None = None) -> list[ModelEvent]:
         """The events of a response that was not streamed; see `wire.codec.Codec`."""
         return ChatResponseDecoder().feed_whole(body)
 

@@ -10,12 +10,14 @@ both for the library's own messages and for responses, which are kept in the pro
 
 import base64
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from time import time
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from msgspec import Struct, field
 
 from ...errors import UnsupportedContentError
+from ...lazy_exports import LazyModule
 from ...types.endpoint_rules import NO_RULES, EndpointRules, ReasoningForm
 from ...types.json import is_json_list
 from ...types.messages import (
@@ -40,6 +42,11 @@ from ..media import (
     has_scheme,
     media_kind,
 )
+
+if TYPE_CHECKING:
+    from .. import held_media
+else:
+    held_media = LazyModule("nighthawk_async.wire.held_media")  # few answers hold media
 
 PROTOCOL = "openai-chat"
 """The name of the protocol, in model ids and in `ProviderContent`."""
@@ -92,19 +99,43 @@ def encode_assistant_message(
         replays_reasoning: Whether the model gets its reasoning text back.
         rules: The rules of the endpoint, which say where.
     """
-    plain = assistant_message(message.text, message.tool_calls)
     own = _own_content(message)
+    plain = assistant_message(message.text, message.tool_calls)
     if own is None:
-        encoded = plain
+        encoded = _with_media(plain, message)
     elif rules.ignores_unknown_fields:
-        encoded = {name: value for name, value in own.items() if name != OTHER_REASONING_FIELD}
+        encoded = {name: value for name, value in own.items() if name not in _NOT_SENT}
         if isinstance(encoded.get("content"), list):
             encoded["content"] = plain["content"]
+        encoded = (
+            held_media.with_media(encoded, message.media)
+            if "images" in own
+            else _with_media(encoded, message)
+        )
     else:
-        encoded = plain
+        encoded = _with_media(plain, message)
+    if own is not None and "audio" in own and _is_kept(own["audio"]):
+        encoded |= {"content": None, "audio": {"id": own["audio"]["id"]}}
     if replays_reasoning:
         encoded |= _returned_reasoning(message, plain, own, rules)
     return encoded
+
+
+_NOT_SENT = frozenset({OTHER_REASONING_FIELD, "audio", "executed_tools"})
+"""Fields of an answer that go back in no request as they came."""
+
+
+def _with_media(encoded: Mapping[str, Any], message: AssistantMessage) -> dict[str, Any]:
+    """The message with media in words; a sound whose words are the text needs none."""
+    images = tuple(each for each in message.media if media_kind(each) != "audio" or not message.text)
+    if not images:
+        return {**encoded}
+    return {**encoded, "content": held_media.text_with_media(message, images)}
+
+
+def _is_kept(audio: Mapping[str, Any]) -> bool:
+    """Whether the provider still has the sound of an answer; if not, its words go back."""
+    return time() < audio.get("expires_at", 0)
 
 
 def _returned_reasoning(
@@ -240,6 +271,8 @@ class ReplayRecord:
         self._thinking: list[str] = []
         self._details: list[_Detail] = []
         self._extra_content: dict[str, Any] = {}
+        self.added: Mapping[str, Any] = {}
+        """Media, and calls of the server's own tools, as fields of the message."""
 
     def add_reasoning(self, text: str) -> None:
         """Add reasoning text from the field that fewer servers have.
@@ -287,7 +320,7 @@ class ReplayRecord:
             text: The emitted text.
             calls: The emitted calls, each with the data that the server attached to it.
         """
-        has_record = self._reasoning or self._thinking or self._details or self._extra_content
+        has_record = any((self._reasoning, self._thinking, self._details, self._extra_content, self.added))
         if not has_record and not any(extra for _, extra in calls):
             return None
         message = assistant_message(text, [call for call, _ in calls])
@@ -301,6 +334,7 @@ class ReplayRecord:
             message["reasoning_details"] = [detail.joined() for detail in self._details]
         if self._extra_content:
             message["extra_content"] = self._extra_content
+        message |= self.added
         return ProviderContent(protocol=PROTOCOL, items=(message,))
 
 
@@ -360,6 +394,7 @@ class CompletionTokens(msgspec.Struct):
     """Parts of the output tokens."""
 
     reasoning_tokens: int | None = None
+    image_tokens: int | None = None
 
 
 class WireUsage(msgspec.Struct):
@@ -404,6 +439,7 @@ class WireUsage(msgspec.Struct):
             cache_read_tokens=read,
             cache_write_tokens=written,
             reasoning_tokens=_reasoning_of(completion, received),
+            image_output_tokens=completion.image_tokens or 0,
         )
 
     def _read_from_cache(self, prompt: PromptTokens) -> int:

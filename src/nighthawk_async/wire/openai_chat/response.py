@@ -24,12 +24,13 @@ next call, with an id in the first fragment, in all, or in none. `ToolCallAccumu
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct, field
 
 from ...errors import ModelProtocolError
+from ...lazy_exports import LazyModule
 from ...types.json import is_json_list
 from ...types.messages import ToolCall
 from ...types.model import (
@@ -44,7 +45,9 @@ from ...types.model import (
     ToolCallStarted,
     UsageReported,
 )
-from ..codec import MANY_WAITING_CALLS
+from ...types.model_output import Refusal
+from ...types.usage import Usage
+from ..codec import MANY_WAITING_CALLS, take_documents
 from ..json_text import (
     NOT_JSON,
     JsonObjectScanner,
@@ -52,13 +55,17 @@ from ..json_text import (
     check_response,
     is_something,
     new_call_id,
-    split_documents,
 )
 from ..provider_errors import response_failure
 from ..redaction import excerpt
 from ..sse import ServerSentEvent
 from ..unknown_kinds import report_unknown
 from .content import PROTOCOL, ReplayRecord, WireUsage
+
+if TYPE_CHECKING:
+    from . import additions
+else:
+    additions = LazyModule(f"{__package__}.additions")  # few answers hold media or citations
 
 
 class FunctionFragment(msgspec.Struct):
@@ -87,10 +94,6 @@ class ToolCallDelta(msgspec.Struct):
         return bool(self.id or self.extra_content or (self.function and self.function.is_something))
 
 
-CITATION = "url_citation"
-"""The type of an annotation that cites what a web search has found."""
-
-
 class Delta(msgspec.Struct):
     """More of the answer, or all of it.
 
@@ -107,12 +110,14 @@ class Delta(msgspec.Struct):
     tool_calls: list[ToolCallDelta] | None = None
     function_call: FunctionFragment | None = None
     annotations: Any = None
+    images: Any = None
+    audio: Any = None
+    executed_tools: Any = None
 
     @property
-    def has_citations(self) -> bool:
-        """Whether the answer cites what a web search has found."""
-        entries = self.annotations if is_json_list(self.annotations) else []
-        return any(as_object(each).get("type") == CITATION for each in entries)
+    def has_additions(self) -> bool:
+        """Whether it may hold media, citations, or calls that the server carried out itself."""
+        return bool(self.annotations or self.images or self.audio or self.executed_tools)
 
     @property
     def text(self) -> str:
@@ -132,7 +137,15 @@ class Choice(msgspec.Struct):
     delta: Delta | None = None
     message: Delta | None = None
     finish_reason: str | None = None
+    content_filter_results: Any = None
     error: msgspec.Raw = msgspec.Raw()
+
+    @property
+    def filtered_category(self) -> str | None:
+        """The first kind of content that the filter of Azure has found; None for none."""
+        judged: dict[str, Any] = as_object(self.content_filter_results)
+        found = (name for name, each in judged.items() if as_object(each).get("filtered") is True)
+        return next(found, None)
 
 
 class Chunk(msgspec.Struct):
@@ -144,6 +157,8 @@ class Chunk(msgspec.Struct):
     usage: WireUsage | None = None
     error: msgspec.Raw = msgspec.Raw()
     object: str | None = None
+    citations: Any = None
+    search_results: Any = None
 
 
 def _text_of(parts: object, kind: str) -> str:
@@ -215,9 +230,10 @@ class ChatResponseDecoder:
         self._text: list[str] = []
         self._replay = ReplayRecord()
         self._choice_index: int | None = None
-        self._has_refusal = False
+        self._refusals: list[str] = []
+        self._filtered_category: str | None = None
         self._has_content = False
-        self._has_searched = False
+        self._additions: additions.Additions | None = None
         self._finish_reason: FinishReason | None = None
         self._provider_reason: str | None = None
         self._response_id: str | None = None
@@ -246,7 +262,7 @@ class ChatResponseDecoder:
         check_response(data, complaint=_COMPLAINT)
         if event.event == "error":
             return [self._fail(event.data)]
-        return self._take_chunks(event.data, event.event)
+        return take_documents(self._take_event, event)
 
     def finish(self) -> list[ModelEvent]:
         """Process the end of the stream; see `wire.codec.ResponseDecoder`."""
@@ -271,6 +287,9 @@ class ChatResponseDecoder:
         self._finish_reason = self._finish_reason or "stop"
         return events + self.finish()
 
+    def _take_event(self, event: ServerSentEvent) -> list[ModelEvent]:
+        return [] if self._is_ended else self._take_chunk(event.data, event.event)
+
     def _may_be_finished(self) -> bool:
         """Whether `[DONE]` ends the answer even without a finish reason, which Snowflake never sends.
 
@@ -279,20 +298,6 @@ class ChatResponseDecoder:
         if self._calls.waiting:
             return False
         return self._ends_with_usage or bool(self._calls.completed)
-
-    def _take_chunks(self, data: bytes, kind: str) -> list[ModelEvent]:
-        """Process an event that holds a chunk, or several of them: some servers forget the line between."""
-        try:
-            return self._take_chunk(data, kind)
-        except ModelProtocolError:
-            documents = split_documents(data)
-            if len(documents) < 2:
-                raise
-        events: list[ModelEvent] = []
-        for document in documents:
-            if not self._is_ended:
-                events += self._take_chunk(document, kind)
-        return events
 
     def _take_chunk(self, data: bytes, kind: str = "") -> list[ModelEvent]:
         try:
@@ -312,11 +317,33 @@ class ChatResponseDecoder:
         if chunk.usage is not None:
             # A failure in the same chunk remains the last event.
             place = len(events) - 1 if self._is_ended else len(events)
-            usage = chunk.usage.to_usage()
-            if self._has_searched:
-                usage = replace(usage, web_searches=1)  # one before each answer
-            events.insert(place, UsageReported(usage=usage))
+            events.insert(place, UsageReported(usage=self._with_uses(chunk.usage.to_usage())))
+        if chunk.citations or chunk.search_results:
+            self._added().take_sources(chunk.citations, chunk.search_results)
         return events
+
+    def _with_uses(self, usage: Usage) -> Usage:
+        """The usage with that of the server's own tools."""
+        if self._additions is None:
+            return usage
+        usage = usage + self._additions.uses
+        # One search before each answer, where the server does not show its calls.
+        has_searched = self._additions.has_citations and not usage.web_searches
+        return replace(usage, web_searches=1) if has_searched else usage
+
+    def _added(self) -> "additions.Additions":
+        self._additions = self._additions or additions.Additions()
+        return self._additions
+
+    def _take_additions(self, delta: Delta, events: list[ModelEvent]) -> None:
+        added = self._added()
+        added.take_annotations(delta.annotations)
+        events += added.take_executed(delta.executed_tools)
+        events += added.take_images(delta.images)
+        for event in added.take_sound(delta.audio):
+            self._text.append(event.text)
+            self._has_content = True
+            events.append(event)
 
     def _take_choice(self, choice: Choice, events: list[ModelEvent]) -> None:
         index = choice.index or 0
@@ -336,6 +363,8 @@ class ChatResponseDecoder:
             events.append(ResponseFailed(message=message, is_transient=True))
         elif choice.finish_reason:
             self._take_finish_reason(choice.finish_reason)
+            if choice.content_filter_results:
+                self._filtered_category = choice.filtered_category
 
     def _take_delta(self, delta: Delta, events: list[ModelEvent], *, is_whole: bool) -> None:
         content, thinking = delta.content or "", ""
@@ -349,8 +378,8 @@ class ChatResponseDecoder:
             self._replay.add_extra_content(delta.extra_content)
         if delta.reasoning_details:
             self._replay.add_details(delta.reasoning_details, is_whole=is_whole)
-        if delta.annotations is not None and delta.has_citations:
-            self._has_searched = True
+        if delta.has_additions:
+            self._take_additions(delta, events)
         # vLLM renamed the field; a server in between sends the same text in both.
         if reasoning := delta.reasoning_content or delta.reasoning or thinking:
             events.append(ReasoningDelta(text=reasoning))
@@ -358,7 +387,8 @@ class ChatResponseDecoder:
             if text:
                 self._text.append(text)
                 events.append(TextDelta(text=text))
-        self._has_refusal |= bool(delta.refusal)
+        if delta.refusal:
+            self._refusals.append(delta.refusal)
         self._has_content |= bool(content)
         # The protocol's older form, one call per response. Snowflake sends every field, an empty one is none.
         if delta.function_call is not None and delta.function_call.is_something:
@@ -387,14 +417,24 @@ class ChatResponseDecoder:
             raise ModelProtocolError(complaint, is_transient=True)
         events = self._calls.finish(is_cut_off=self._finish_reason not in _GOOD_ENDS)
         self._is_ended = True
+        text = "".join(self._text)
+        if self._additions is not None:
+            events += self._additions.finish(text)
+            self._replay.added = self._additions.returned()
+        reason = self._normalized_reason(self._finish_reason)
         end = ResponseFinished(
-            reason=self._normalized_reason(self._finish_reason),
-            provider_content=self._replay.provider_content("".join(self._text), self._calls.handed_out),
+            reason=reason,
+            provider_content=self._replay.provider_content(text, self._calls.handed_out),
             provider_reason=self._provider_reason,
             response_id=self._response_id,
             model_name=self._model_name,
+            refusal=self._refusal if reason == "content_filter" else None,
         )
         return [*events, end]
+
+    @property
+    def _refusal(self) -> Refusal:
+        return Refusal(category=self._filtered_category, explanation="".join(self._refusals) or None)
 
     def _normalized_reason(self, reason: FinishReason) -> FinishReason:
         """The finish reason; the content decides if the server's word contradicts it.
@@ -406,7 +446,7 @@ class ChatResponseDecoder:
             return reason
         if self._calls.completed:
             return "tool_calls"
-        if self._has_refusal and not self._has_content:
+        if self._refusals and not self._has_content:
             return "content_filter"
         return "stop" if reason == "tool_calls" else reason
 

@@ -215,7 +215,7 @@ class OpenAIResponsesCodec:
         """A decoder for one streamed response; see `wire.codec.Codec`."""
         return ResponsesDecoder()
 
-    def decode_response(self, body: bytes) -> list[ModelEvent]:
+    def decode_response(self, body: bytes, request: EncodedRequest | None = None) -> list[ModelEvent]:
         """The events of a response that was not streamed; see `wire.codec.Codec`."""
         return ResponsesDecoder().feed_whole(body)
 

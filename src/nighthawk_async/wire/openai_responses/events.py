@@ -284,6 +284,7 @@ class Part(msgspec.Struct):
     type: str | None = None
     text: str | None = None
     refusal: str | None = None
+    annotations: Any = None
 
     @property
     def is_refusal(self) -> bool:
@@ -307,6 +308,7 @@ class OutputTokens(msgspec.Struct):
     """Parts of the output tokens."""
 
     reasoning_tokens: int | None = None
+    image_tokens: int | None = None
 
 
 class WireUsage(msgspec.Struct):
@@ -328,6 +330,7 @@ class WireUsage(msgspec.Struct):
             cache_read_tokens=inputs.cached_tokens or 0,
             cache_write_tokens=inputs.cache_write_tokens or 0,
             reasoning_tokens=outputs.reasoning_tokens or 0,
+            image_output_tokens=outputs.image_tokens or 0,
         )
 
 

@@ -13,9 +13,10 @@ official SDK.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...errors import UnsupportedContentError
+from ...lazy_exports import LazyModule
 from ...types.messages import (
     AssistantMessage,
     BinaryContent,
@@ -38,6 +39,11 @@ from ..media import (
     has_scheme,
     media_kind,
 )
+
+if TYPE_CHECKING:
+    from .. import held_media
+else:
+    held_media = LazyModule("nighthawk_async.wire.held_media")  # few answers hold media
 
 
 def encode_user_content(content: tuple[UserContent, ...]) -> str | list[dict[str, Any]]:
@@ -173,10 +179,12 @@ def _encode_results(message: ToolResultsMessage) -> Iterator[dict[str, Any]]:
 def _encode_response(message: AssistantMessage, *, is_stored: bool) -> Iterator[dict[str, Any]]:
     content = message.provider_content
     if content is not None and content.protocol == PROTOCOL:
-        yield from _replay(content, is_stored=is_stored)
+        items = _replay(content, is_stored=is_stored)
+        yield from held_media.with_media(list(items), message.media) if message.media else items
         return
-    if message.text:
-        part: dict[str, Any] = {"type": "output_text", "text": message.text, "annotations": []}
+    text = held_media.text_with_media(message) if message.media else message.text
+    if text:
+        part: dict[str, Any] = {"type": "output_text", "text": text, "annotations": []}
         yield {"type": "message", "role": "assistant", "content": [part]}
     for call in message.tool_calls:
         arguments = valid_arguments(call.arguments)

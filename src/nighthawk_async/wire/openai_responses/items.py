@@ -20,14 +20,18 @@ from .native_tools import NATIVE_ITEMS
 
 @dataclass(slots=True, eq=False)
 class StreamedPart:
-    """The text of one part that was emitted."""
+    """The text of one part that was emitted, whether its citations were, and its place in the answer."""
 
     is_refusal: bool = False
     fragments: list[str] = field(default_factory=list[str])
     characters: int = 0
+    begins_at: int = 0
+    is_cited: bool = False
 
-    def add(self, text: str) -> None:
-        """Add more of the text."""
+    def add(self, text: str, *, begins_at: int = 0) -> None:
+        """Add more of the text; `begins_at` is its place in the text of the answer."""
+        if not self.fragments:
+            self.begins_at = begins_at
         self.fragments.append(text)
         self.characters += len(text)
 
@@ -36,14 +40,14 @@ class StreamedPart:
         """All of it."""
         return "".join(self.fragments)
 
-    def settle(self, whole: str) -> str:
+    def settle(self, whole: str, *, begins_at: int = 0) -> str:
         """Set the whole text, and return the part that was not emitted yet."""
         if len(whole) <= self.characters:  # usually; a server may repeat it with every event
             return ""
         text = self.text
         missing = whole[len(text) :] if whole.startswith(text) else ""
         if missing:
-            self.add(missing)
+            self.add(missing, begins_at=begins_at)
         return missing
 
     def to_content(self) -> dict[str, Any]:

@@ -4,12 +4,13 @@ The terminal event is `response.completed`, `response.incomplete` or `response.f
 place. The end of the stream, or `[DONE]`, alone is no success: Ollama swallows errors and just stops.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ...errors import ModelProtocolError
+from ...lazy_exports import LazyModule
 from ...types.messages import ProviderContent
 from ...types.model import (
     FinishReason,
@@ -20,8 +21,9 @@ from ...types.model import (
     TextDelta,
     UsageReported,
 )
+from ...types.model_output import Refusal
 from ...types.usage import Usage
-from ..codec import MANY_WAITING_CALLS
+from ..codec import MANY_WAITING_CALLS, take_documents
 from ..json_text import check_response, is_something
 from ..provider_errors import response_failure
 from ..redaction import excerpt
@@ -42,6 +44,13 @@ from .events import (
 from .input import PROTOCOL
 from .items import OutputItem, OutputItems
 from .native_tools import NATIVE_ITEMS, count_uses, finished, started
+
+if TYPE_CHECKING:
+    from .. import held_media
+    from . import citations
+else:  # few answers hold media or citations
+    held_media = LazyModule("nighthawk_async.wire.held_media")
+    citations = LazyModule(f"{__package__}.citations")
 
 _TEXTS = {
     "response.output_text": ("message", "content"),
@@ -99,8 +108,10 @@ class ResponseOutput:
     def __init__(self) -> None:
         self._items = OutputItems()
         self._calls = FunctionCalls()
+        self._media: held_media.HeldMedia | None = None
+        self._characters = 0  # of the texts of messages
         self._has_text = False
-        self._has_refusal = False
+        self._refusals: list[str] = []
 
     @property
     def has_calls(self) -> bool:
@@ -115,7 +126,12 @@ class ResponseOutput:
     @property
     def is_refusal(self) -> bool:
         """Whether the model only refused."""
-        return self._has_refusal and not self._has_text
+        return bool(self._refusals) and not self._has_text
+
+    @property
+    def refusal(self) -> str:
+        """The words with which the model refused; empty for none."""
+        return "".join(self._refusals)
 
     def feed(self, name: str, event: Event) -> list[ModelEvent]:
         """Process one event of the stream; unknown ones are ignored.
@@ -187,7 +203,7 @@ class ResponseOutput:
         if not event.delta:
             return []
         is_refusal = stem == "response.refusal"
-        item.part(place, index or 0, is_refusal=is_refusal).add(event.delta)
+        item.part(place, index or 0, is_refusal=is_refusal).add(event.delta, begins_at=self._characters)
         return self._hand_out(item, event.delta, is_refusal=is_refusal)
 
     def _take_part(self, event: Event, part: Part) -> list[ModelEvent]:
@@ -196,15 +212,22 @@ class ResponseOutput:
 
     def _settle(self, item: OutputItem, place: str, index: int, part: Part) -> list[ModelEvent]:
         streamed = item.part(place, index, is_refusal=part.is_refusal)
-        return self._hand_out(item, streamed.settle(part.whole), is_refusal=part.is_refusal)
+        missing = streamed.settle(part.whole, begins_at=self._characters)
+        events = self._hand_out(item, missing, is_refusal=part.is_refusal)
+        if part.annotations and not streamed.is_cited:
+            streamed.is_cited = True
+            events += citations.citations_of(part.annotations, streamed)
+        return events
 
     def _hand_out(self, item: OutputItem, text: str, *, is_refusal: bool) -> list[ModelEvent]:
         if not text:
             return []
         if item.type == "reasoning":
             return [ReasoningDelta(text=text)]
-        self._has_refusal |= is_refusal
+        self._characters += len(text)
         self._has_text |= not is_refusal
+        if is_refusal:
+            self._refusals.append(text)
         return [TextDelta(text=text)]
 
     def _begin_item(self, item: Item, index: int | None) -> list[ModelEvent]:
@@ -230,7 +253,7 @@ class ResponseOutput:
         is_known = found.form is not None
         found.form = found.form or decode_as(dict[str, Any], raw)
         if item.type in NATIVE_ITEMS:
-            return [] if is_known else self._end_native_call(found, item, found.form)
+            return [] if is_known else self._end_native_call(found, item)
         if item.type == "function_call":
             return self._take_call(found, item)
         events: list[ModelEvent] = []
@@ -240,9 +263,16 @@ class ResponseOutput:
                     events += self._settle(found, place, index, part)
         return events
 
-    def _end_native_call(self, found: OutputItem, item: Item, form: Mapping[str, Any]) -> list[ModelEvent]:
-        end = finished(form)
-        return [end] if found.is_started else [started(item.type, item.id), end]
+    def _end_native_call(self, found: OutputItem, item: Item) -> list[ModelEvent]:
+        form = found.form or {}
+        events: list[ModelEvent] = [] if found.is_started else [started(item.type, item.id)]
+        if item.type == "image_generation_call" and isinstance(image := form.get("result"), str) and image:
+            self._media = self._media or held_media.HeldMedia()
+            known = held_media.MEDIA_TYPES_OF_FORMATS.get(str(form.get("output_format")))
+            event, held = self._media.take(image, known, otherwise="image/png")
+            found.form = {**form, "result": held}
+            events.append(event)
+        return [*events, finished(form)]
 
     def _take_call(self, found: OutputItem, item: Item) -> list[ModelEvent]:
         call = found.call = found.call or self._calls.begin()
@@ -295,7 +325,7 @@ class ResponsesDecoder:
         check_response(event.data, complaint=COMPLAINT)
         if event.event == "error":
             return self._fail(event.data)
-        return self._take_event(event)
+        return take_documents(self._take_event, event)
 
     def finish(self) -> list[ModelEvent]:
         """Process the end of the stream; see `wire.codec.ResponseDecoder`."""
@@ -323,6 +353,8 @@ class ResponsesDecoder:
         return self._end(response, ending)
 
     def _take_event(self, sse: ServerSentEvent) -> list[ModelEvent]:
+        if self._is_ended:
+            return []
         try:
             event = decode_as(Event, sse.data)
         except ModelProtocolError:
@@ -362,12 +394,15 @@ class ResponsesDecoder:
     def _finished(self, response: Response, *, is_cut_off: bool) -> ResponseFinished:
         details = response.incomplete_details
         detail = details.reason if is_cut_off and details is not None else None
+        reason = _REASONS.get(detail) or self._reason("other" if is_cut_off else "stop")
+        is_refusal = reason == "content_filter"
         return ResponseFinished(
-            reason=_REASONS.get(detail) or self._reason("other" if is_cut_off else "stop"),
+            reason=reason,
             provider_content=self._output.to_provider_content(),
             provider_reason=detail or ("incomplete" if is_cut_off else "completed"),
             response_id=response.id,
             model_name=response.model,
+            refusal=Refusal(explanation=self._output.refusal or None) if is_refusal else None,
         )
 
     def _reason(self, otherwise: FinishReason) -> FinishReason:

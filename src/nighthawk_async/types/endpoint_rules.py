@@ -53,6 +53,22 @@ class SettingRule(Struct, frozen=True, kw_only=True):
     models: tuple[str, ...] = ("*",)
 
 
+class WebSocketRule(Struct, frozen=True, kw_only=True):
+    """The WebSocket of an endpoint of OpenAI Responses.
+
+    Args:
+        lanes: The number of named lanes of a connection (`stream_id`), each with a conversation of its own; 0
+            where a connection has one conversation.
+        in_flight: The number of responses in flight on one connection.
+        lifetime_seconds: Seconds after which a connection gets no more requests; it is closed at the end of
+            those in flight. Servers close it later.
+    """
+
+    lanes: int = 0
+    in_flight: int = 1
+    lifetime_seconds: float = 55 * 60.0
+
+
 class EndpointRules(Struct, frozen=True, kw_only=True):
     """The rules of one endpoint. The defaults hold for a server that is not known.
 
@@ -70,6 +86,7 @@ class EndpointRules(Struct, frozen=True, kw_only=True):
         demands_reasoning: Whether it demands the reasoning of each earlier turn with tool calls.
         ignores_unknown_fields: Whether it ignores unknown fields of messages.
         has_text_beside_results: Whether text and media may share a content with the results of functions.
+        websocket: Its WebSocket; None where it is not known to have one.
         sources: The source of each rule, by the name of its field.
     """
 
@@ -85,6 +102,7 @@ class EndpointRules(Struct, frozen=True, kw_only=True):
     demands_reasoning: bool = False
     ignores_unknown_fields: bool = True
     has_text_beside_results: bool = True
+    websocket: WebSocketRule | None = None
     sources: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def __reduce__(self) -> tuple[Any, ...]:

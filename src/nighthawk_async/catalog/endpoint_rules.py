@@ -69,8 +69,8 @@ _OPENAI_RESPONSES = EndpointRules(
     websocket=WebSocketRule(lanes=32, in_flight=16),
     sources=MappingProxyType(
         {
-            "websocket": "developers.openai.com/api/docs/guides/websocket-mode, read on 2026-11-30: 60 minutes, "
-            "16 responses in flight, 32 names of stream_id",
+            "websocket": "developers.openai.com/api/docs/guides/websocket-mode, read on 2026-11-30: 60 "
+            "minutes, 16 responses in flight, 32 names of stream_id",
             "call_ids": "openai 3.57.0, types/responses/response_input_item.py: call_id, 1 to 64 characters",
             "refused_settings": "\"Invalid 'max_output_tokens': integer below minimum value. Expected a "
             f'value >= 16", recorded by others; {_OPENAI_REFERENCE}',
@@ -215,8 +215,8 @@ _XAI_RESPONSES = structs.replace(
     websocket=WebSocketRule(),
     sources={
         "max_tools": _XAI_SOURCE,
-        "websocket": "docs.x.ai/developers/advanced-api-usage/websocket-mode, read on 2026-11-30; it names no "
-        "stream_id",
+        "websocket": "docs.x.ai/developers/advanced-api-usage/websocket-mode, read on 2026-11-30; it names "
+        "no stream_id",
     },
 )
 _OLLAMA = EndpointRules(
@@ -257,8 +257,8 @@ ENDPOINT_RULES: Mapping[str, EndpointRules] = MappingProxyType(
             websocket=WebSocketRule(),
             sources={
                 **_of_azure(_OPENAI_RESPONSES).sources,
-                "websocket": "learn.microsoft.com/azure/foundry/openai/how-to/websockets, read on 2026-11-30; it "
-                "names no stream_id",
+                "websocket": "learn.microsoft.com/azure/foundry/openai/how-to/websockets, read on "
+                "2026-11-30; it names no stream_id",
             },
         ),
         "anthropic": _CLAUDE,

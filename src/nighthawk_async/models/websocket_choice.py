@@ -1,4 +1,4 @@
-"""The choice between HTTP and a WebSocket for one request, as the setting `transport` has it. Loaded on use."""
+"""The choice between HTTP and a WebSocket for one request, by the setting `transport`. Loaded on use."""
 
 from ..errors import ConfigurationError
 from ..types.endpoint_rules import WebSocketRule

@@ -38,8 +38,8 @@ try:
     from wsproto.utilities import LocalProtocolError, generate_accept_token
 except ImportError as error:
     raise ConfigurationError(
-        "The model setting transport needs the extra 'websocket' for 'websocket' and 'auto'. Install it with: "
-        "pip install 'nighthawk-async[websocket]'"
+        "The model setting transport needs the extra 'websocket' for 'websocket' and 'auto'. Install it "
+        "with: pip install 'nighthawk-async[websocket]'"
     ) from error
 
 _RECEIVE_BYTES = 65_536
@@ -414,7 +414,10 @@ async def _read_refusal(http: h11.Connection, stream: _OwnStream, head: Any) -> 
         raise h11.RemoteProtocolError("no response")
     body = bytearray()
     with anyio.move_on_after(_REFUSAL_SECONDS), suppress(h11.RemoteProtocolError, *_BROKEN):
-        while len(body) < _MOST_REFUSAL_BYTES and isinstance(event := await _next_event(http, stream), h11.Data):
+        while len(body) < _MOST_REFUSAL_BYTES:
+            event = await _next_event(http, stream)
+            if not isinstance(event, h11.Data):
+                break
             body += event.data
     headers = {name.decode(): value.decode("latin-1") for name, value in head.headers}
     return Refusal(status=head.status_code, headers=headers, body=bytes(body))
@@ -475,6 +478,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
         yield error
         if isinstance(error, BaseExceptionGroup):
-            for member in error.exceptions:
+            members: tuple[BaseException, ...] = error.exceptions
+            for member in members:
                 yield from _chain(member)
         error = error.__cause__ or error.__context__

@@ -155,7 +155,7 @@ class ResponsesSocket:
         self.opened = anyio.Event()
         """Set when the attempt to open it has ended."""
         self.outcome: ModelError | Refusal | None = None
-        """The reason why it could not be opened; None if it was, or if the request that did so was cancelled."""
+        """The reason why it could not be opened; None if it was, or if that was cancelled."""
         self._kept: dict[Lane, Conversation] = {}  # the one used longest ago first
         self.used_at = self._opened_at
         """The time of the last request, or the end of one."""
@@ -201,7 +201,7 @@ class ResponsesSocket:
         return self._failure is None and not is_old
 
     def is_expired(self) -> bool:
-        """Whether it is to be closed: it has failed, or is idle and too old, or has been idle for too long."""
+        """Whether it is to be closed: it has failed, or is idle and too old, or was idle for too long."""
         if self._failure is not None:
             return not self.is_wanted
         is_idle = not self._in_flight and self.opened.is_set()

@@ -15,6 +15,7 @@ import anyio
 from msgspec import Struct
 
 from ..catalog.providers import ACCOUNT_HEADERS
+from ..errors import ModelError, ModelProtocolError
 from ..kernel.environment import shared_in_run
 from ..types.endpoint_rules import WebSocketRule
 from ..wire.openai_responses.socket_turns import (
@@ -24,7 +25,6 @@ from ..wire.openai_responses.socket_turns import (
     SocketTurn,
     as_stream_event,
 )
-from ..errors import ModelError, ModelProtocolError
 from .byte_exchange import ByteExchange
 from .endpoint_calls import copied_error
 from .http_pool import HttpPool, too_long
@@ -95,7 +95,7 @@ class _Sockets:
         return place
 
     def _find_kept(self, turn: SocketTurn) -> _Place | None:
-        """The place at which a conversation goes on: its lane, or another of its socket while that is busy."""
+        """The place where a conversation goes on: its lane, or another of its socket while that is busy."""
         for key, known in turn.earlier_keys() if self._kept else ():
             if (conversation := self._kept.get(key)) is None:
                 continue

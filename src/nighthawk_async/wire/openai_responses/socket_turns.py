@@ -53,7 +53,7 @@ class SocketTurn:
             )
         self._input = fields.get("input", msgspec.Raw(b"[]"))
         self._fields = {name: each for name, each in fields.items() if name not in _LEFT_OUT}
-        is_list = bytes(self._input[:1]) == b"["
+        is_list = bytes(self._input).startswith(b"[")
         self._items = msgspec.json.decode(self._input, type=list[msgspec.Raw]) if is_list else []
         # A user who names the earlier response, in `extra_body`, continues the conversation without help.
         self._is_own = not is_list or "previous_response_id" in fields or "conversation" in fields
@@ -264,8 +264,10 @@ class SocketMessage:
     @property
     def headers(self) -> dict[str, str]:
         """The headers of an error, with which some servers give the time of the next attempt."""
-        found = msgspec.json.decode(self.data, type=_WithHeaders).headers
-        return {str(name).lower(): str(value) for name, value in (found if is_json_mapping(found) else {}).items()}
+        found: object = msgspec.json.decode(self.data, type=_WithHeaders).headers
+        if not is_json_mapping(found):
+            return {}
+        return {str(name).lower(): str(value) for name, value in found.items()}
 
     @property
     def response_id(self) -> str | None:

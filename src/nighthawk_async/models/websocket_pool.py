@@ -316,6 +316,7 @@ class SocketExchange:
                 await place.socket.opened.wait()
             outcome = place.socket.outcome
             if isinstance(outcome, Refusal):
+                await self._leave()
                 self._note_refusal(outcome)
                 return None
             if outcome is not None:

@@ -265,6 +265,7 @@ class ResponsesSocket:
             raise
         finally:
             self._is_receiving = False
+            self._wake_another(None)
         if any(message.is_error for message in messages):
             self.retire()
             return False
@@ -313,7 +314,7 @@ class ResponsesSocket:
         else:
             self._dispatch(SocketMessage(data))
 
-    def _wake_another(self, inbox: Inbox) -> None:
+    def _wake_another(self, inbox: Inbox | None) -> None:
         """Let another request receive, which waits for its own messages."""
         for each in self._in_flight.values():
             if each is not inbox and each.is_waiting and not each.has_news:

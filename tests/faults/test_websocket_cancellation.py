@@ -92,7 +92,9 @@ async def test_the_last_one_to_go_closes_the_socket_of_a_cancelled_response() ->
             both.set()
         await both.wait()
         is_left = "leave" in str(request.body["input"])
-        return ModelReply(text="Hello", ending="hang" if is_left else "complete", ending_after=5 if is_left else None)
+        return ModelReply(
+            text="Hello", ending="hang" if is_left else "complete", ending_after=5 if is_left else None
+        )
 
     async with ModelServer(reply) as server:
         model = socket_model(server.base_url, **LANES)

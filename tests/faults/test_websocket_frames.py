@@ -65,7 +65,9 @@ async def test_messages_may_be_split_and_mixed_with_control_frames_anywhere() ->
         for message in hello(text="Grüße, Welt – 🦉"):
             data = json.dumps(message, ensure_ascii=False).encode()
             frames = frames_of(data, chance.randint(1, 40))
-            written += control(0x9, b"ping") * chance.randint(0, 2) + frames + control(0xA) * chance.randint(0, 2)
+            written += (
+                control(0x9, b"ping") * chance.randint(0, 2) + frames + control(0xA) * chance.randint(0, 2)
+            )
         size = chance.choice([1, 2, 3, 7, 50, 1000])
         pieces = [bytes(written[start : start + size]) for start in range(0, len(written), size)]
         assert await answer(pieces) == "Grüße, Welt – 🦉", f"number {number}, {size} bytes at once"
@@ -205,7 +207,7 @@ async def test_a_handshake_that_is_none_is_a_typed_error() -> None:
         "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nOK": "HTTP 200 and opened no WebSocket",
         "HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nNo": "HTTP 403: No",
         "SSH-2.0\r\n\r\n": "does not answer with HTTP",
-        "": "broke",
+        "": "the server broke it off",
     }
     for written, complaint in answers.items():
 
@@ -217,4 +219,4 @@ async def test_a_handshake_that_is_none_is_a_typed_error() -> None:
         async with raw_server(serve) as base_url:
             with pytest.raises(ModelError) as caught:
                 await collect(socket_model(base_url))
-            assert complaint in caught.value.message, written
+            assert complaint in caught.value.message, (written, caught.value.message)

@@ -244,7 +244,9 @@ async def test_a_fork_goes_on_in_another_lane_while_its_lane_is_busy() -> None:
 
 
 async def test_a_changed_conversation_is_sent_as_a_whole_and_the_former_one_is_kept() -> None:
-    async with ModelServer([ModelReply(text="one"), ModelReply(text="two"), ModelReply(text="three")]) as server:
+    async with ModelServer(
+        [ModelReply(text="one"), ModelReply(text="two"), ModelReply(text="three")]
+    ) as server:
         model = socket_model(server.base_url)
         async with nh.run(executor_at(server.base_url)):
             await collect(model)
@@ -252,7 +254,11 @@ async def test_a_changed_conversation_is_sent_as_a_whole_and_the_former_one_is_k
                 message = nh.types.messages.AssistantMessage(text=said)
                 more = UserMessage(content=("go on",))
                 await collect(model, ModelRequest(messages=(*HELLO.messages, message, more)))
-        assert [len(items) for items in sent_items(server)] == [1, 3, 1]  # the last one goes on where the first one ended
+        assert [len(items) for items in sent_items(server)] == [
+            1,
+            3,
+            1,
+        ]  # the last one goes on where the first one ended
 
 
 async def test_the_budget_of_a_run_counts_what_sockets_bring() -> None:

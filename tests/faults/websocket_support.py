@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import anyio
@@ -52,7 +52,9 @@ def after_calls(most: int, **fields: Any) -> Callable[[RecordedRequest], ModelRe
 
 
 def end(result: str, **fields: Any) -> ModelReply:
-    return ModelReply(tool_calls=(tool_call("nh_outcome", kind="pass", bindings={"result": result}),), **fields)
+    return ModelReply(
+        tool_calls=(tool_call("nh_outcome", kind="pass", bindings={"result": result}),), **fields
+    )
 
 
 def executor_at(base_url: str, transport: str = "websocket", **settings: Any) -> nh.AgentStepExecutor:
@@ -123,11 +125,18 @@ class RawSocket:
 
 
 @asynccontextmanager
+async def _until_left() -> AsyncGenerator[None, None]:
+    with suppress(anyio.BrokenResourceError, anyio.EndOfStream):
+        yield
+
+
+@asynccontextmanager
 async def raw_sockets(serve: Callable[[RawSocket], Awaitable[None]]) -> AsyncGenerator[str, None]:
     """A server that does with each WebSocket what a function says; gives its base URL."""
 
     async def handle(stream: SocketStream) -> None:
-        async with stream:
+        # A client leaves as soon as it has seen enough.
+        async with stream, _until_left():
             socket = RawSocket(stream)
             await socket.accept()
             await serve(socket)

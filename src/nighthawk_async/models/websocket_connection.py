@@ -406,7 +406,10 @@ async def _next_event(http: h11.Connection, stream: _OwnStream) -> Any:
             continue
         if event is not h11.NEED_DATA:
             return event
-        http.receive_data(await stream.receive())
+        data = await stream.receive()
+        if not data and http.their_state is h11.SEND_RESPONSE:
+            raise ConnectionResetError("the server broke it off before it was open")
+        http.receive_data(data)
 
 
 async def _read_refusal(http: h11.Connection, stream: _OwnStream, head: Any) -> Refusal:

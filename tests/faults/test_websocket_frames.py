@@ -62,7 +62,7 @@ async def test_messages_may_be_split_and_mixed_with_control_frames_anywhere() ->
     chance = random.Random(20261130)
     for number in range(12):
         written = bytearray()
-        for message in hello(text="Grüße, Welt – 🦉"):
+        for message in hello(text="Grüße, Welt: 🦉"):
             data = json.dumps(message, ensure_ascii=False).encode()
             frames = frames_of(data, chance.randint(1, 40))
             written += (
@@ -70,7 +70,7 @@ async def test_messages_may_be_split_and_mixed_with_control_frames_anywhere() ->
             )
         size = chance.choice([1, 2, 3, 7, 50, 1000])
         pieces = [bytes(written[start : start + size]) for start in range(0, len(written), size)]
-        assert await answer(pieces) == "Grüße, Welt – 🦉", f"number {number}, {size} bytes at once"
+        assert await answer(pieces) == "Grüße, Welt: 🦉", f"number {number}, {size} bytes at once"
 
 
 async def test_a_ping_between_two_frames_of_a_message_is_answered() -> None:

@@ -14,7 +14,7 @@ from nighthawk_async.types.messages import Message, UserMessage
 from nighthawk_async.types.model import ModelRequest
 
 from .http_support import HELLO, collect, text_of
-from .websocket_support import LANES, SECRET, after_calls, end, executor_at, sent_items, socket_model, work
+from .websocket_support import LANES, SECRET, after_calls, executor_at, sent_items, socket_model, work
 
 pytestmark = pytest.mark.anyio
 
@@ -89,7 +89,7 @@ async def test_what_the_settings_cannot_mean_is_refused(monkeypatch: pytest.Monk
         model="anthropic:any", model_settings={"api_key": "k", "transport": "websocket", "max_tokens": 100}
     )
     async with nh.run(nh.AgentStepExecutor.from_configuration(configuration)):
-        with pytest.raises(ConfigurationError, match="protocol openai-responses alone.* 'auto'"):
+        with pytest.raises(ConfigurationError, match=r"protocol openai-responses alone.* 'auto'"):
             await work("owls")
     with pytest.raises(ConfigurationError, match="'transport'"):
         socket_model("http://127.0.0.1:1", "carrier pigeon")
@@ -275,7 +275,6 @@ async def test_rules_and_checks_of_the_server_hold_on_a_socket() -> None:
             await collect(socket_model(server.base_url, extra_body={"max_output_tokens": 3}))
         call = tool_call("look_up", number=1)
         orphan = nh.types.messages.AssistantMessage(tool_calls=(call,))
+        more = ModelRequest(messages=(*HELLO.messages, orphan, UserMessage(content=("go on",))))
         with pytest.raises(ModelStatusError, match="No tool output found"):
-            more = ModelRequest(messages=(*HELLO.messages, orphan, UserMessage(content=("go on",))))
             await collect(socket_model(server.base_url), more)
-    assert end("x").tool_calls

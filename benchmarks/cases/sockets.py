@@ -26,10 +26,12 @@ async def page(number: int) -> str:
 
 
 @nh.natural_function
-async def read() -> None:
+async def read() -> str:
+    result = ""
     """natural
-    Read each <page>, then end.
+    Read each <page>, then set <:result> to the last word.
     """
+    return result
 
 
 def reply_after(turns: int, pacing: ReplyPacing, request: RecordedRequest) -> ModelReply:
@@ -39,7 +41,7 @@ def reply_after(turns: int, pacing: ReplyPacing, request: RecordedRequest) -> Mo
     if number < turns - 1:
         return ModelReply(tool_calls=(tool_call("page", number=number),), pacing=pacing)
     return ModelReply(
-        tool_calls=(tool_call("nh_outcome", kind="pass"),), pacing=pacing
+        tool_calls=(tool_call("nh_outcome", kind="pass", bindings={"result": "words"}),), pacing=pacing
     )
 
 

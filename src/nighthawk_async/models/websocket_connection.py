@@ -8,7 +8,7 @@ import os
 import select
 import socket
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -480,8 +480,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
     """An error, its causes, and the members of exception groups among them."""
     while error is not None:
         yield error
-        if isinstance(error, BaseExceptionGroup):
-            members: tuple[BaseException, ...] = error.exceptions
-            for member in members:
-                yield from _chain(member)
+        members: Sequence[BaseException] = getattr(error, "exceptions", ())
+        for member in members:
+            yield from _chain(member)
         error = error.__cause__ or error.__context__

@@ -16,9 +16,10 @@ import anyio
 from anyio.abc import TaskGroup
 from anyio.streams.memory import MemoryObjectSendStream
 from wsproto.connection import Connection, ConnectionType
-from wsproto.events import CloseConnection, Message, Ping, TextMessage
+from wsproto.events import CloseConnection, Event, Ping, TextMessage
 from wsproto.utilities import LocalProtocolError, generate_accept_token
 
+from ..types.json import is_json_object
 from .model_reply import ModelReply, RecordedRequest, as_objects, to_json
 from .model_server_http import ServerSocket
 
@@ -112,11 +113,8 @@ class ServedSocket:
                 return
 
     async def _take(self, text: str, task_group: TaskGroup) -> None:
-        try:
-            message: Any = json.loads(text)
-        except (ValueError, RecursionError):
-            message = None
-        if not isinstance(message, dict) or message.get("type") != "response.create":
+        message = _as_object(text)
+        if message is None or message.get("type") != "response.create":
             await self._refuse("The message is no 'response.create' event.", "invalid_request", None)
             return
         lane: object = message.get("stream_id")
@@ -188,11 +186,8 @@ class ServedSocket:
         )
 
     async def _send_error(self, reply: ModelReply, events: Iterable[bytes], lane: str | None) -> bool:
-        try:
-            content: Any = json.loads(b"".join(events))
-        except ValueError:
-            content = {}
-        error = content.get("error", content) if isinstance(content, dict) else {}
+        content = _as_object(b"".join(events)) or {}
+        error: object = content.get("error", content)
         message: dict[str, Any] = {"type": "error", "status": reply.status, "error": error}
         if reply.headers:
             message["headers"] = dict(reply.headers)
@@ -228,8 +223,9 @@ class ServedSocket:
 
     def _keep(self, event: dict[str, Any], request: RecordedRequest, lane: str | None) -> None:
         """Keep the response with its last event."""
-        kind, response = event.get("type"), event.get("response")
-        if kind in _GOOD_ENDS and isinstance(response, dict):
+        kind: object = event.get("type")
+        response: object = event.get("response")
+        if kind in _GOOD_ENDS and is_json_object(response):
             new = as_objects(request.body.get("input"))
             items = (*request.earlier_items, *new, *as_objects(response.get("output")))
             self._kept[lane] = _Kept(str(response.get("id")), items)
@@ -250,7 +246,7 @@ class ServedSocket:
     async def _send_message(self, message: dict[str, Any]) -> None:
         await self._write(frames_of(to_json(message)))
 
-    async def _send(self, event: Message | Ping | CloseConnection | Any) -> None:
+    async def _send(self, event: Event) -> None:
         await self._write(self._protocol.send(event))
 
     async def _write(self, data: bytes) -> None:
@@ -279,12 +275,12 @@ def _data_of(event: bytes) -> bytes | None:
     return b"\n".join(line[5:].lstrip() for line in lines) if lines else event
 
 
-def _as_object(data: bytes) -> dict[str, Any] | None:
+def _as_object(data: bytes | str) -> dict[str, Any] | None:
     try:
-        decoded: Any = json.loads(data)
+        decoded: object = json.loads(data)
     except (ValueError, RecursionError):
         return None
-    return decoded if isinstance(decoded, dict) else None
+    return decoded if is_json_object(decoded) else None
 
 
 def _messages(events: Iterable[bytes]) -> Iterator[bytes]:

@@ -186,15 +186,15 @@ async def test_steps_share_a_socket_each_on_a_lane() -> None:
         assert sorted(map(len, sent_items(server))) == [1] * 48
 
 
-async def test_thousands_of_conversations_share_a_few_sockets() -> None:
-    """Full steps take too long for a test; a benchmark has ten thousand of them."""
+async def test_hundreds_of_conversations_share_a_few_sockets() -> None:
+    """A benchmark has ten thousand steps."""
     reply = ModelReply(text="answer", reasoning="")
 
     async with ModelServer(lambda request: reply) as server:
         model = socket_model(server.base_url, **LANES)
 
         async def converse(name: str) -> None:
-            for number in range(100):
+            for number in range(20):
                 first = UserMessage(content=(f"{name} {number}",))
                 said = nh.types.messages.AssistantMessage(text=text_of(await collect(model, asked(first))))
                 more = UserMessage(content=("go on",))
@@ -204,7 +204,7 @@ async def test_thousands_of_conversations_share_a_few_sockets() -> None:
             for number in range(10):
                 task_group.start_soon(converse, str(number))
         assert server.connections.total == 1
-        assert [len(items) for items in sent_items(server)] == [1] * 2000
+        assert [len(items) for items in sent_items(server)] == [1] * 400
 
 
 def asked(*messages: Message) -> ModelRequest:

@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 from msgspec import structs
 
-from ..types.endpoint_rules import NO_RULES, CallIdRule, EndpointRules, SettingRule
+from ..types.endpoint_rules import NO_RULES, CallIdRule, EndpointRules, SettingRule, WebSocketRule
 from .providers import PROVIDERS
 
 _OPENAI_REFERENCE = "developers.openai.com/api/reference, read on 2026-11-30"
@@ -66,8 +66,11 @@ _OPENAI_RESPONSES = EndpointRules(
         _cooler_than(2),
     ),
     max_tools=128,
+    websocket=WebSocketRule(lanes=32, in_flight=16),
     sources=MappingProxyType(
         {
+            "websocket": "developers.openai.com/api/docs/guides/websocket-mode, read on 2026-11-30: 60 "
+            "minutes, 16 responses in flight, 32 names of stream_id",
             "call_ids": "openai 3.57.0, types/responses/response_input_item.py: call_id, 1 to 64 characters",
             "refused_settings": "\"Invalid 'max_output_tokens': integer below minimum value. Expected a "
             f'value >= 16", recorded by others; {_OPENAI_REFERENCE}',
@@ -207,6 +210,15 @@ _GROQ = EndpointRules(
 )
 _XAI_SOURCE = "docs.x.ai/docs/guides/function-calling: a maximum of 128 functions"
 _XAI = EndpointRules(hosts=("api.x.ai",), max_tools=128, sources=MappingProxyType({"max_tools": _XAI_SOURCE}))
+_XAI_RESPONSES = structs.replace(
+    _XAI,
+    websocket=WebSocketRule(),
+    sources={
+        "max_tools": _XAI_SOURCE,
+        "websocket": "docs.x.ai/developers/advanced-api-usage/websocket-mode, read on 2026-11-30; it names "
+        "no stream_id",
+    },
+)
 _OLLAMA = EndpointRules(
     forces_tools=False,
     sources=MappingProxyType({"forces_tools": "the code of its compatible endpoints ignores tool_choice"}),
@@ -265,7 +277,15 @@ ENDPOINT_RULES: Mapping[str, EndpointRules] = MappingProxyType(
         "openai-chat": _OPENAI_CHAT,
         "openai-responses": _OPENAI_RESPONSES,
         "azure-chat": _of_azure(_OPENAI_CHAT),
-        "azure": _of_azure(_OPENAI_RESPONSES),
+        "azure": structs.replace(
+            _of_azure(_OPENAI_RESPONSES),
+            websocket=WebSocketRule(),
+            sources={
+                **_of_azure(_OPENAI_RESPONSES).sources,
+                "websocket": "learn.microsoft.com/azure/foundry/openai/how-to/websockets, read on "
+                "2026-11-30; it names no stream_id",
+            },
+        ),
         "anthropic": _CLAUDE,
         "azure-anthropic": _CLAUDE,
         "bedrock-anthropic": _CLAUDE,
@@ -280,7 +300,7 @@ ENDPOINT_RULES: Mapping[str, EndpointRules] = MappingProxyType(
         "mistral-responses": _MISTRAL_RESPONSES,
         "mistral": _MISTRAL,
         "groq": _GROQ,
-        "xai": _XAI,
+        "xai": _XAI_RESPONSES,
         "xai-chat": _XAI,
         "ollama": _OLLAMA,
     }

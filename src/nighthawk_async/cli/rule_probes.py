@@ -82,7 +82,7 @@ def each_rule(rules: EndpointRules) -> Iterator[tuple[str, EndpointRules, Settin
     """
     for name in rules.__struct_fields__:
         value: Any = getattr(rules, name)
-        if name in ("hosts", "sources") or value == getattr(NO_RULES, name):
+        if name in ("hosts", "sources", "websocket") or value == getattr(NO_RULES, name):
             continue
         if name != "refused_settings":
             yield name, structs.replace(rules, **{name: getattr(NO_RULES, name)}), None

@@ -25,9 +25,10 @@ from ..ports import AttemptUsage, ResendCheck, ResponseStream, may_send_again
 from ..tracing import find_trace_context
 from ..types.model import ModelEvent, ModelPrice, ResponseFailed, UsageReported
 from ..types.usage import Usage
+from .byte_exchange import ByteExchange, RequestSource
 from .debug_log import RequestLog
 from .endpoint import name_error
-from .http_pool import HttpPool, RawExchange
+from .http_pool import HttpPool
 from .http_retries import report_failed_attempt, report_retry_to_hooks, retry_delay, server_delay
 from .pacing import Pacer, PacerSource, Permit
 from .prepared_settings import HttpRequestPlan
@@ -46,6 +47,9 @@ _HEADERS = {"accept-encoding": "identity", "user-agent": "nighthawk-async"}
 PoolSource: TypeAlias = Callable[[], AbstractAsyncContextManager[HttpPool]]
 """Provides the pool for one request; leaving the context manager ends the request."""
 
+SenderSource: TypeAlias = Callable[[], AbstractAsyncContextManager[RequestSource]]
+"""Provides the transport of one request: a pool, or another one."""
+
 PriceSource: TypeAlias = Callable[[], Awaitable[ModelPrice | None]]
 """Looks up the price of a request that begins now."""
 
@@ -63,7 +67,7 @@ class Exchange(ResponseStream):
         load_price: Looks up the price.
     """
 
-    _pool: HttpPool
+    _pool: RequestSource
     _pacer: Pacer
     _tally: UsageTally
     _turns: LoopTurns
@@ -72,7 +76,7 @@ class Exchange(ResponseStream):
         self,
         plan: HttpRequestPlan,
         *,
-        pool_source: PoolSource,
+        pool_source: SenderSource,
         pacer_source: PacerSource,
         load_price: PriceSource,
     ) -> None:
@@ -85,11 +89,11 @@ class Exchange(ResponseStream):
         self._limits = TimeLimits(plan.settings, plan.endpoint.base_url.netloc)
         self._signer = _signer_of(plan)
         self._log: RequestLog | None = None
-        self._pool_in_use: AbstractAsyncContextManager[HttpPool] | None = None
+        self._pool_in_use: AbstractAsyncContextManager[RequestSource] | None = None
         self._pacer_in_use: AbstractAsyncContextManager[Pacer] | None = None
         self._permit: Permit | None = None
-        self._attempt: RawExchange | None = None  # the one in progress
-        self._opened: RawExchange | None = None  # stays open until the end, even after a failure
+        self._attempt: ByteExchange | None = None  # the one in progress
+        self._opened: ByteExchange | None = None  # stays open until the end, even after a failure
         self._body: ResponseBody | None = None
         self._sent = 0
         self._chance = 0.0
@@ -421,7 +425,7 @@ def trace_headers() -> Mapping[str, str]:
     return {name.lower(): value for name, value in carrier.items()}
 
 
-def _may_have_consumed(attempt: RawExchange | None) -> bool:
+def _may_have_consumed(attempt: ByteExchange | None) -> bool:
     """Whether the provider may have worked on an attempt: it was sent, and not turned away."""
     return attempt is not None and attempt.was_sent and attempt.status in (0, 200)
 

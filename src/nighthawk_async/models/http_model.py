@@ -161,9 +161,15 @@ class HttpModel:
         Raises:
             ConfigurationError: See `stream`.
         """
+        plan = self.plan(request, settings)
+        sender = self.pool_source
+        if settings.transport.transport != "http":
+            from .websocket_choice import choose_sender  # here, because few requests may use a WebSocket
+
+            sender = choose_sender(request, plan, sender)
         return Exchange(
-            self.plan(request, settings),
-            pool_source=self.pool_source,
+            plan,
+            pool_source=sender,
             pacer_source=self._pacer_source,
             load_price=self.load_price,
         )

@@ -22,8 +22,9 @@ from ..wire.codec import ResponseDecoder
 from ..wire.provider_errors import find_bare_error, status_error
 from ..wire.redaction import excerpt
 from ..wire.sse import DEFAULT_MAX_EVENT_BYTES, ServerSentEvent, ServerSentEventDecoder
+from .byte_exchange import ByteExchange
 from .endpoint import Endpoint
-from .http_pool import RawExchange, too_long
+from .http_pool import too_long
 from .prepared_settings import HttpRequestPlan
 
 _NOT_FOUND = 404
@@ -33,7 +34,7 @@ _ERROR_BODY_SECONDS = 5.0
 _STREAM_TYPES = ("", "application/octet-stream", "text/event-stream", "text/plain")
 
 
-async def check_head(raw: RawExchange, endpoint: Endpoint) -> bool:
+async def check_head(raw: ByteExchange, endpoint: Endpoint) -> bool:
     """Whether the response is one document, and no event stream.
 
     Args:
@@ -61,7 +62,7 @@ async def check_head(raw: RawExchange, endpoint: Endpoint) -> bool:
     return False
 
 
-async def _read_error_body(raw: RawExchange) -> bytes:
+async def _read_error_body(raw: ByteExchange) -> bytes:
     """Read the body of an error response, within limits of time and size."""
     chunks: list[bytes] = []
     size = 0
@@ -148,7 +149,7 @@ class ResponseBody:
 
     def __init__(
         self,
-        raw: RawExchange,
+        raw: ByteExchange,
         plan: HttpRequestPlan,
         endpoint: Endpoint,
         turns: LoopTurns,

@@ -20,7 +20,7 @@ All other settings go into the request's body; `wire.transport_settings` lists t
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, fields
 from decimal import Decimal
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import anyio
 from pydantic import (
@@ -154,6 +154,8 @@ class TransportSettings(BaseModel):
         capabilities: The capabilities of the model that the catalog lacks or has wrong.
         endpoint_rules: The provider whose rules for requests the endpoint has; None for those of the model's
             provider, or of the host.
+        transport: `"websocket"` sends requests over a WebSocket; `"auto"` does so from the second turn of a
+            step on, where the endpoint has one.
         timeout_seconds: Seconds a request may take in all from its first turn on, its retries included; None
             for no limit.
         queue_timeout_seconds: Seconds a request may wait for a turn to be sent; None for no limit.
@@ -186,6 +188,7 @@ class TransportSettings(BaseModel):
     extra_body: dict[str, Any] = Field(default_factory=dict[str, Any], repr=False)
     capabilities: dict[str, Any] = Field(default_factory=dict[str, Any])
     endpoint_rules: str | None = None
+    transport: Literal["http", "websocket", "auto"] = "http"
     timeout_seconds: _Seconds | None = 600.0
     queue_timeout_seconds: _Seconds | None = None
     connect_timeout_seconds: _Seconds = 5.0

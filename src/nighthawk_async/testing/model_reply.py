@@ -77,11 +77,13 @@ class RecordedRequest:
     """A request that reached the server.
 
     Args:
-        method: The HTTP method.
+        method: The HTTP method; `WEBSOCKET` for a request on a WebSocket.
         path: The path, with the query.
-        headers: The headers; names in lower case.
+        headers: The headers, on a WebSocket those that opened it; names in lower case.
         content: The raw body.
         body: The body as JSON; None when it is not JSON.
+        earlier_items: The items of the conversation that the server knew already, on a WebSocket.
+        stream_id: The name of its lane on a WebSocket; None without one.
     """
 
     method: str
@@ -89,6 +91,8 @@ class RecordedRequest:
     headers: Mapping[str, str] = field(repr=False)
     content: bytes = field(repr=False)
     body: Any
+    earlier_items: tuple[Any, ...] = ()
+    stream_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,14 @@ from .model_server_batches import ServedBatches
 from .model_server_chat import ChatReplies
 from .model_server_files import ServedFiles
 from .model_server_google import GoogleReplies
-from .model_server_http import HttpResponse, ServerListener, ServerSocket, compose_document, compose_response
+from .model_server_http import (
+    HttpResponse,
+    ServerListener,
+    ServerSocket,
+    compose_document,
+    compose_response,
+    render_reply,
+)
 from .model_server_responses import ResponsesReplies
 from .model_server_rules import checks_of, find_refusal
 
@@ -36,15 +43,18 @@ class ServerConnection:
     Args:
         connection: The connection; the caller closes it.
         answer: Returns the reply to a request, and its response.
+        serve_socket: Serves a WebSocket from its handshake on; returns whether it has done so.
     """
 
     def __init__(
         self,
         connection: ServerSocket,
         answer: Callable[[RecordedRequest], Awaitable[tuple[ModelReply, HttpResponse]]],
+        serve_socket: Callable[[ServerSocket, RecordedRequest, bytes], Awaitable[bool]],
     ) -> None:
         self._connection = connection
         self._answer = answer
+        self._serve_socket = serve_socket
         self._http = h11.Connection(h11.SERVER)
         self._client_keeps = True
 
@@ -52,6 +62,10 @@ class ServerConnection:
         """Serve the client."""
         with suppress(ConnectionError, h11.ProtocolError):  # the client left, or does not use HTTP
             while (request := await self._read_request()) is not None:
+                if "sec-websocket-key" in request.headers and await self._serve_socket(
+                    self._connection, request, self._http.trailing_data[0]
+                ):
+                    return
                 if not await self._reply_unless_left(request):
                     return
                 self._start_next_request()
@@ -172,6 +186,10 @@ class ModelServer:
             `"mistral"`: a request that breaks one of its rules gets its error, and uses no reply. None for no
             such rules.
         port: The port on the loopback; 0 for any that is free.
+        has_websocket: Whether it serves OpenAI Responses over a WebSocket too; this needs the extra
+            `websocket`.
+        responses_per_socket: The number of responses after which a WebSocket has reached its limit, which
+            providers give in minutes; None for no limit.
 
     Raises:
         ValueError: There is no provider of the name that `rules` gives.
@@ -184,10 +202,14 @@ class ModelServer:
         checks_requests: bool = True,
         rules: str | None = None,
         port: int = 0,
+        has_websocket: bool = True,
+        responses_per_socket: int | None = None,
     ) -> None:
         self._handler = replies if callable(replies) else None
         self._replies = iter(()) if callable(replies) else iter(replies)
         self._checks_requests = checks_requests
+        self._has_websocket = has_websocket
+        self._responses_per_socket = responses_per_socket
         self._rules = checks_of(rules)
         self._protocols: tuple[ReplyProtocol, ...] = (
             ChatReplies(),
@@ -293,7 +315,7 @@ class ModelServer:
         self._total += 1
         try:
             with connection:
-                await ServerConnection(connection, self._answer).serve()
+                await ServerConnection(connection, self._answer, self._serve_socket).serve()
         finally:
             self._open -= 1
             self._closed.set()
@@ -311,6 +333,32 @@ class ModelServer:
             return _compose(ModelReply(status=404, text=message), protocol or self._protocols[0], request)
         return _compose(await self._decide(request, protocol), protocol, request)
 
+    async def _serve_socket(
+        self, connection: ServerSocket, request: RecordedRequest, received: bytes
+    ) -> bool:
+        """Serve a WebSocket; return whether there is one at that path."""
+        if not self._has_websocket or not self._protocols[1].serves(request.path.partition("?")[0]):
+            return False
+        from .model_server_websocket import ServedSocket  # here, because it needs an extra
+
+        most = self._responses_per_socket
+        socket = ServedSocket(connection, request, self._answer_on_socket, most_responses=most)
+        await socket.serve(received)
+        return True
+
+    async def _answer_on_socket(
+        self, request: RecordedRequest, whole: RecordedRequest
+    ) -> tuple[ModelReply, Iterable[bytes]]:
+        """Return the reply to a request on a WebSocket, and its events."""
+        self._requests.append(request)
+        protocol = self._protocols[1]
+        reply = await self._decide(request, protocol, whole)
+        try:
+            return reply, render_reply(reply, protocol, whole, is_streamed=reply.status == 200)
+        except Exception as error:
+            instead = failure("the reply cannot be written:", error)
+            return instead, render_reply(instead, protocol, whole, is_streamed=False)
+
     async def _serve_beside(self, request: RecordedRequest) -> ModelReply | None:
         """Return the reply to a request about files or batches; None for another one."""
         try:
@@ -326,11 +374,21 @@ class ModelServer:
         protocol = next(each for each in self._protocols if each.serves(path))
         return await self._decide(request, protocol), protocol
 
-    async def _decide(self, request: RecordedRequest, protocol: ReplyProtocol) -> ModelReply:
+    async def _decide(
+        self, request: RecordedRequest, protocol: ReplyProtocol, whole: RecordedRequest | None = None
+    ) -> ModelReply:
+        """Return the reply to a request.
+
+        Args:
+            request: The request as it arrived.
+            protocol: Its protocol.
+            whole: The same with the whole conversation; None if it arrived so.
+        """
         if not isinstance(request.body, dict):
             return ModelReply(status=400, text="the body is no JSON object")
-        refused = _check(request, protocol) if self._checks_requests else None
-        refused = refused or find_refusal(request, self._rules)
+        checked = whole or request
+        refused = _check(checked, protocol) if self._checks_requests else None
+        refused = refused or find_refusal(checked, self._rules)
         reply: object = refused or await self._next_reply(request)
         return reply if isinstance(reply, ModelReply) else failure(f"{reply!r} is no ModelReply")
 

@@ -245,7 +245,7 @@ def compose_response(reply: ModelReply, protocol: ReplyProtocol, request: Record
         request: The request it answers; its body is a JSON object unless the status is an error.
     """
     is_streamed = reply.status == 200 and protocol.is_streamed(request)
-    body = _render(reply, protocol, request, is_streamed=is_streamed)
+    body = render_reply(reply, protocol, request, is_streamed=is_streamed)
     headers = {"content-type": "text/event-stream" if is_streamed else "application/json"}
     if reply.fault == "html":
         headers["content-type"] = "text/html"
@@ -272,10 +272,17 @@ def compose_document(reply: ModelReply) -> HttpResponse:
     return _frame(reply, headers, [body])
 
 
-def _render(
+def render_reply(
     reply: ModelReply, protocol: ReplyProtocol, request: RecordedRequest, *, is_streamed: bool
 ) -> Iterable[bytes]:
-    """Return the body, as events or in one piece."""
+    """Return the body of a reply, as events or in one piece.
+
+    Args:
+        reply: The reply.
+        protocol: The protocol.
+        request: The request it answers.
+        is_streamed: Whether it is a stream of events.
+    """
     spoilt = replace(reply, text=spoil_text(reply))
     if reply.body is not None:
         return [bytes(reply.body)]

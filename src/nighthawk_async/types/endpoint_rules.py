@@ -53,6 +53,22 @@ class SettingRule(Struct, frozen=True, kw_only=True):
     models: tuple[str, ...] = ("*",)
 
 
+class WebSocketRule(Struct, frozen=True, kw_only=True):
+    """The WebSocket of an endpoint of OpenAI Responses.
+
+    Args:
+        lanes: The number of named lanes of a connection (`stream_id`), each with a conversation of its own; 0
+            where a connection has one conversation.
+        in_flight: The number of responses in flight on one connection.
+        lifetime_seconds: Seconds after which a connection gets no more requests; it is closed at the end of
+            those in flight. Servers close it later.
+    """
+
+    lanes: int = 0
+    in_flight: int = 1
+    lifetime_seconds: float = 55 * 60.0
+
+
 class EndpointRules(Struct, frozen=True, kw_only=True):
     """The rules of one endpoint. The defaults hold for a server that is not known.
 
@@ -72,6 +88,7 @@ class EndpointRules(Struct, frozen=True, kw_only=True):
         has_text_beside_results: Whether text and media may share a content with the results of functions.
         predict_version: The version that a request of Messages names in its body, where the model is in the
             path, as on Vertex AI; empty for the protocol's own path.
+        websocket: Its WebSocket; None where it is not known to have one.
         sources: The source of each rule, by the name of its field.
     """
 
@@ -88,6 +105,7 @@ class EndpointRules(Struct, frozen=True, kw_only=True):
     ignores_unknown_fields: bool = True
     has_text_beside_results: bool = True
     predict_version: str = ""
+    websocket: WebSocketRule | None = None
     sources: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def __reduce__(self) -> tuple[Any, ...]:

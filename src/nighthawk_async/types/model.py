@@ -95,6 +95,8 @@ class ModelSettings(TypedDict, total=False):
         native_tools: Tools that the provider carries out by itself, beside those of the library.
         capabilities: Fields of `ModelCapabilities` that the catalog lacks or has wrong.
         endpoint_rules: The provider whose rules for requests the endpoint has, for gateways.
+        transport: `"websocket"` sends requests over a WebSocket, and `"auto"` does so from the second turn of
+            a step on, where the endpoint has one: OpenAI Responses only. `"http"` when unset.
         timeout_seconds: Seconds a request may take in all from its first turn on, its retries included; None
             for no limit.
         queue_timeout_seconds: Seconds a request may wait for a turn to be sent; None for no limit.
@@ -130,6 +132,7 @@ class ModelSettings(TypedDict, total=False):
     native_tools: _NativeTools
     capabilities: Mapping[str, Any]
     endpoint_rules: str | None
+    transport: Literal["http", "websocket", "auto"]
     timeout_seconds: float | None
     queue_timeout_seconds: float | None
     connect_timeout_seconds: float

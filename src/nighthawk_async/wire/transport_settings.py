@@ -40,6 +40,7 @@ TRANSPORT_SETTINGS = frozenset(
         "requests_per_minute",
         "timeout_seconds",
         "tokens_per_minute",
+        "transport",
         "upload_media_above_bytes",
         "uploads_expire_after_seconds",
     }

@@ -153,7 +153,7 @@ def without(rules: EndpointRules) -> Iterator[tuple[str, EndpointRules]]:
     """The rules without one of them, with its name."""
     for name in rules.__struct_fields__:
         value = getattr(rules, name)
-        if name in ("hosts", "sources") or value == getattr(NO_RULES, name):
+        if name in ("hosts", "sources", "websocket") or value == getattr(NO_RULES, name):
             continue
         if name != "refused_settings":
             yield name, structs.replace(rules, **{name: getattr(NO_RULES, name)})

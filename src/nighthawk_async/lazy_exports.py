@@ -64,4 +64,6 @@ class LazyModule(ModuleType):
     """
 
     def __getattr__(self, name: str) -> object:
+        if name.startswith("_"):  # asked for by tools that look at modules, such as pytest
+            raise AttributeError(f"module {self.__name__!r} is loaded on first use of a public name")
         return getattr(import_module(self.__name__), name)

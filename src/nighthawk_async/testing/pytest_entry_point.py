@@ -1,0 +1,24 @@
+"""The entry point through which pytest loads the plugin, and names of options. Imported only by pytest.
+
+PYTEST_DONT_REWRITE: it has no assertions, and may be imported before pytest registers it.
+"""
+
+import pytest
+
+_PLUGIN = "nighthawk_async.testing.pytest_plugin"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Load the plugin after the project's own, whose options and fixtures take precedence.
+
+    A `conftest.py` that names the plugin in `pytest_plugins` has loaded it before.
+    """
+    early_config.pluginmanager.import_plugin(_PLUGIN)
+
+
+def free_names(pluginmanager: pytest.PytestPluginManager, short: str, long: str) -> tuple[str, ...]:
+    """Return the names of an option, without the short one if another plugin has an option of that name."""
+    config: pytest.Config | None = pluginmanager.get_plugin("pytestconfig")
+    is_free = config is None or config.getoption(short, pytest) is pytest
+    return (short, long) if is_free else (long,)

@@ -328,6 +328,8 @@ def test_it():
     rooms = ("evals.marks", "lazy_exports", "testing", "tracing", "evals")
     expected = {f"nighthawk_async.{room}" for room in rooms}
     assert {name for name in loaded if not name.startswith("nighthawk_async.testing.pytest_")} == expected
+    import nighthawk_async.errors
+    assert "Rewriting" not in type(nighthawk_async.errors.__loader__).__name__
 """
     )
     project.makeini("")

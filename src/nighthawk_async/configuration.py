@@ -19,6 +19,7 @@ from .errors import UnknownModelError
 from .secret_names import is_masked, masked
 from .suggestions import did_you_mean
 from .types.code import CodeLevel, CodeLevelName
+from .types.json import is_mapping
 from .types.model import OutcomeTransport
 
 DEFAULT_MODEL = "openai-responses:gpt-5.4-nano"
@@ -372,7 +373,7 @@ class StepExecutorConfiguration(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _refuse_unknown_options(cls, data: object) -> object:
-        if isinstance(data, Mapping):
+        if is_mapping(data):
             known = cls.model_fields
             for name in data:
                 if name not in known:

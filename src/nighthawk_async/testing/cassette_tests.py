@@ -16,6 +16,7 @@ from filelock import FileLock
 
 from ..kernel.environment import using_source_everywhere
 from ..recording.redaction import Redaction
+from ..types.json import is_list_or_tuple
 from .cassettes import Cassette, CassetteMode
 
 _FOLDER = "cassettes"
@@ -78,19 +79,19 @@ def _file_by_name(item: Any, folder: Path) -> Path:
 
 def _name_without_event_loop(item: Any) -> str:
     """Return the name of a test without the id of its event loop."""
-    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    parameters: dict[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
+    edges = {len(parameters) - 1: -1, 0: 0}  # where the ids have dashes, only these are certain
     base, bracket, ids = item.name.partition("[")
     for position, (name, value) in enumerate(parameters.items()):
         if not bracket or not _is_event_loop(name, value):
             continue
         parts = ids.removesuffix("]").split("-")
-        own = value if isinstance(value, str) else value[0] if isinstance(value, tuple) else None
-        if own in parts:
+        own = value[0] if is_list_or_tuple(value) and value else value
+        edge = edges.get(position)
+        if own in parts and (edge is None or parts[edge] != own):
             parts.remove(own)
-        elif position == 0:
-            del parts[0]
-        elif position == len(parameters) - 1:
-            del parts[-1]
+        elif edge is not None:
+            del parts[edge]
         return f"{base}[{'-'.join(parts)}]" if parts else base
     return item.name
 

@@ -4,10 +4,11 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from ..errors import ConfigurationError, ExecutionError
 from ..kernel.context import StepContext
+from ..types.json import is_mapping
 from ..types.outcomes import (
     BreakStepOutcome,
     ContinueStepOutcome,
@@ -204,13 +205,13 @@ def _listed(responses: object) -> list[object]:
     Raises:
         ConfigurationError: They are one response, or no responses at all.
     """
-    if isinstance(responses, StepResponse | Mapping):
+    if isinstance(responses, StepResponse) or is_mapping(responses):
         raise ConfigurationError("ScriptedExecutor takes a list of responses; put square brackets around it.")
     if isinstance(responses, str | bytes) or not isinstance(responses, Iterable):
         raise ConfigurationError(
             f"ScriptedExecutor takes a list of responses, not {type(responses).__name__}. {_ADVICE}"
         )
-    return list(responses)
+    return list(cast("Iterable[object]", responses))
 
 
 def _response_of(answer: object, name: str) -> StepResponse:
@@ -221,10 +222,10 @@ def _response_of(answer: object, name: str) -> StepResponse:
     """
     if isinstance(answer, StepResponse):
         return answer
-    if isinstance(answer, Mapping):
+    if is_mapping(answer):
         wrong = next((key for key in answer if not isinstance(key, str)), None)
         if wrong is None:
-            return StepResponse(bindings=dict(answer))
+            return StepResponse(bindings={str(name): value for name, value in answer.items()})
         raise ConfigurationError(
             f"{name} has the key {wrong!r}; the keys of a mapping are the names of write bindings."
         )

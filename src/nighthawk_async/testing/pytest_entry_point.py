@@ -13,8 +13,8 @@ _PLUGIN = "nighthawk_async.testing.pytest_plugin"
 def pytest_addoption(pluginmanager: pytest.PytestPluginManager) -> None:
     """Leave the modules of this library as they are.
 
-    pytest rewrites the assertions of every module of a distribution with a plugin, which takes as long as their
-    import. There is no public way to say that those of a library are none of a test.
+    pytest rewrites the assertions of every module of a distribution with a plugin, which takes as long as
+    their import. There is no public way to say that those of a library are none of a test.
     """
     hook: Any = pluginmanager.rewrite_hook
     marked = getattr(hook, "_must_rewrite", None)

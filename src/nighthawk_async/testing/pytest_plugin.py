@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..natural import checking
     from ..recording.redaction import Redaction
     from . import cassette_tests
-    from .cassettes import Cassette
+    from .cassettes import Cassette, CassetteMode
 else:
     Cassette = Redaction = object
     checking = LazyModule("nighthawk_async.natural.checking")
@@ -111,7 +111,7 @@ def model_cassette(
     Its file is `cassettes/MODULE/TEST.yaml` beside the test's module, for all event loops of the test. The
     option `--record` is its mode; a test that fails writes nothing.
     """
-    mode = request.config.getoption("nighthawk_record")
+    mode = cast("CassetteMode", request.config.getoption("nighthawk_record"))
     with cassette_tests.open_cassette(request.node, mode=mode, redactions=cassette_redactions) as tape:
         yield tape
         if not request.node.stash.get(_has_passed, False):

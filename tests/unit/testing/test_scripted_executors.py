@@ -44,27 +44,30 @@ def test_a_mapping_assigns_write_bindings() -> None:
         ask(ScriptedExecutor([{"lable": "a"}]))
 
 
+# Without the types that refuse them before.
+Scripted: Any = ScriptedExecutor
+Callback: Any = CallbackExecutor
 ADVICE = r'Write {"name": value} to assign write bindings, return_response\("expression"\) to return a value'
 
 
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: ScriptedExecutor({"label": "a"}), "square brackets"),
-        (lambda: ScriptedExecutor(pass_response()), "square brackets"),  # pyright: ignore[reportArgumentType]
-        (lambda: ScriptedExecutor("a"), f"list of responses, not str. {ADVICE}"),
-        (lambda: ScriptedExecutor(3), f"not int. {ADVICE}"),
+        (lambda: Scripted({"label": "a"}), "square brackets"),
+        (lambda: Scripted(pass_response()), "square brackets"),
+        (lambda: Scripted("a"), f"list of responses, not str. {ADVICE}"),
+        (lambda: Scripted(3), f"not int. {ADVICE}"),
         (
-            lambda: ScriptedExecutor([{"a": 1}, 3]),
+            lambda: Scripted([{"a": 1}, 3]),
             f"Response 2 is 3, which is no response of a step. {ADVICE}",
         ),
-        (lambda: ScriptedExecutor([], default_response="a"), f"default_response is 'a', .*{ADVICE}"),
-        (lambda: ScriptedExecutor([None]), f"Response 1 is None, .*{ADVICE}"),
-        (lambda: ScriptedExecutor([ValueError("bad")]), r"write raise_response\('bad', 'ValueError'\)"),
-        (lambda: ScriptedExecutor([nh.executors.PassStepOutcome()]), r"StepResponse\(outcome=…\)"),
-        (lambda: ScriptedExecutor([{1: 2}]), "Response 1 has the key 1; "),
-        (lambda: CallbackExecutor([{"a": 1}]), "ScriptedExecutor"),
-        (lambda: ask(CallbackExecutor(lambda call: 3)), f"The answer of the callback is 3, .*{ADVICE}"),
+        (lambda: Scripted([], default_response="a"), f"default_response is 'a', .*{ADVICE}"),
+        (lambda: Scripted([None]), f"Response 1 is None, .*{ADVICE}"),
+        (lambda: Scripted([ValueError("bad")]), r"write raise_response\('bad', 'ValueError'\)"),
+        (lambda: Scripted([nh.executors.PassStepOutcome()]), r"StepResponse\(outcome=…\)"),
+        (lambda: Scripted([{1: 2}]), "Response 1 has the key 1; "),
+        (lambda: Callback([{"a": 1}]), "ScriptedExecutor"),
+        (lambda: ask(Callback(lambda call: 3)), f"The answer of the callback is 3, .*{ADVICE}"),
     ],
 )
 def test_something_else_is_refused_with_what_to_write(make: Callable[[], Any], words: str) -> None:

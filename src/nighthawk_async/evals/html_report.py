@@ -6,7 +6,7 @@ import html
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from ..observe.node_words import seconds_text
@@ -113,14 +113,14 @@ class _Row:
     """A case of the reports.
 
     Args:
-        number: Its number on the page.
         case: The case, as the report has it, or else the baseline.
         sides: The case in the report and, if there is one, in the baseline; None where it is not.
+        number: Its number on the page.
     """
 
-    number: int
     case: CaseResult
     sides: tuple[CaseResult | None, ...]
+    number: int = 0
 
     def trials(self) -> Iterator[list[tuple[str, TrialResult]]]:
         """The trials in each of the reports, with the names of their places on the page."""
@@ -331,13 +331,13 @@ def _rows_of(reports: tuple[Report, ...]) -> list[_Row]:
     names = dict.fromkeys(name for side in sides for name in side)
     rows = [
         _Row(
-            number=number,
             case=next(side[name] for side in sides if name in side),
             sides=tuple(side.get(name) for side in sides),
         )
-        for number, name in enumerate(names, 1)
+        for name in names
     ]
-    return sorted(rows, key=_has_failures, reverse=True)
+    ordered = sorted(rows, key=_has_failures, reverse=True)
+    return [replace(row, number=number) for number, row in enumerate(ordered, 1)]
 
 
 def _changes(comparison: Comparison | None) -> dict[str, tuple[str, str]]:

@@ -17,7 +17,9 @@ from pydantic import (
 
 from .errors import UnknownModelError
 from .secret_names import is_masked, masked
+from .suggestions import did_you_mean
 from .types.code import CodeLevel, CodeLevelName
+from .types.json import is_mapping
 from .types.model import OutcomeTransport
 
 DEFAULT_MODEL = "openai-responses:gpt-5.4-nano"
@@ -332,7 +334,8 @@ class StepExecutorConfiguration(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=(), hide_input_in_errors=True)
 
-    model: str = DEFAULT_MODEL
+    # The only one that may be given by its position.
+    model: str = Field(default=DEFAULT_MODEL, kw_only=False)
     # Not shown: it may hold a key.
     model_settings: _ModelSettings = Field(default_factory=dict[str, Any], repr=False)
     tokenizer_encoding: str | None = None
@@ -355,6 +358,31 @@ class StepExecutorConfiguration(BaseModel):
     max_corrective_turns: _Count = 3
     step_timeout_seconds: Annotated[float, Field(gt=0)] | None = None
     max_code_seconds: Annotated[float, Field(gt=0)] | None = DEFAULT_MAX_CODE_SECONDS
+
+    if not TYPE_CHECKING:  # type checkers know it from the fields
+
+        def __init__(self, *model: str, **settings: object) -> None:
+            if len(model) > 1:
+                raise TypeError(
+                    "StepExecutorConfiguration takes the model by its position, and nothing else."
+                )
+            if model and "model" in settings:
+                raise TypeError("StepExecutorConfiguration got the model twice.")
+            super().__init__(**({"model": model[0]} if model else {}), **settings)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown_options(cls, data: object) -> object:
+        if is_mapping(data):
+            known = cls.model_fields
+            for name in data:
+                if name not in known:
+                    hint = did_you_mean(str(name), known)
+                    raise ValueError(
+                        f"there is no option {name!r}.{hint} Settings of the model stand in model_settings, "
+                        f"as in model_settings={{{name!r}: …}}"
+                    )
+        return data
 
     @property
     def resolved_answers(self) -> Answers:

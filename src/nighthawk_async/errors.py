@@ -17,6 +17,7 @@
     │   ├── StepRejectedError           oversight, or a hook, refused a step or its commit
     │   ├── VerificationError           a check refused every outcome that the model proposed
     │   └── StepEndedError              a message reached a step actor that had already stopped
+    ├── RunForkedError              a run was opened before this process was forked, in another one
     ├── BudgetExceededError         a budget has no room for an operation
     ├── EgressDeniedError           a host may not be reached in this run or scope
     ├── StepAbortedError            oversight, or a hook, ended a step
@@ -86,6 +87,7 @@ __all__ = [
     "RefusalError",
     "RepeatedToolCallError",
     "RequestTimeoutError",
+    "RunForkedError",
     "SandboxUnavailableError",
     "StepAbortedError",
     "StepEndedError",
@@ -361,6 +363,10 @@ class EgressDeniedError(NighthawkError):
 
 class HumanError(NighthawkError):
     """A person was asked for an answer or an approval, without success."""
+
+
+class RunForkedError(NighthawkError):
+    """A run was opened in the process that this one was forked from, whose threads and loops are not here."""
 
 
 class NoHumanError(HumanError):

@@ -66,6 +66,8 @@ class LazyModule(ModuleType):
     _module: ModuleType | None = None
 
     def __getattr__(self, name: str) -> object:
+        if name.startswith("_"):  # asked for by tools that look at modules, such as pytest
+            raise AttributeError(f"module {self.__name__!r} is loaded on first use of a public name")
         if self._module is None:
             self._module = import_module(self.__name__)
         return getattr(self._module, name)

@@ -19,7 +19,11 @@ IMPORT_NAMES = {
 """Import names of distributions where the two differ by more than a hyphen."""
 
 PYTEST_PLUGINS = tuple(
-    f"{PACKAGE}.testing.{name}" for name in ("pytest_plugin", "pytest_evaluations", "evaluation_tests")
+    f"{PACKAGE}.testing.{name}"
+    for name in (
+        *("pytest_plugin", "pytest_evaluations", "pytest_entry_point"),
+        *("cassette_tests", "evaluation_tests"),
+    )
 )
 """Imported by pytest, and by nothing else: it need not be declared that pytest is there."""
 

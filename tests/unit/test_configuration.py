@@ -1,6 +1,7 @@
 """The configuration of step executors (specification 5.2 and 5.3)."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -109,3 +110,21 @@ def test_a_model_name_may_contain_colons() -> None:
     model_id = parse_model_id("openai-chat:org/model:free")
     assert (model_id.provider, model_id.name) == ("openai-chat", "org/model:free")
     assert str(model_id) == "openai-chat:org/model:free"
+
+
+def test_the_model_may_be_given_by_its_position() -> None:
+    given = nh.StepExecutorConfiguration("openai-chat:any", max_turns=3)
+    assert given == nh.StepExecutorConfiguration(model="openai-chat:any", max_turns=3)
+    assert nh.StepExecutorConfiguration.model_validate(given.model_dump()) == given
+    make: Any = nh.StepExecutorConfiguration
+    for arguments, options in ((("a:b", "c"), {}), (("a:b",), {"model": "a:b"})):
+        with pytest.raises(TypeError):
+            make(*arguments, **options)
+
+
+def test_settings_of_the_model_are_pointed_to_their_place() -> None:
+    make: Any = nh.StepExecutorConfiguration
+    with pytest.raises(ValidationError, match=r"'temperature'\. .* model_settings=\{'temperature': …\}"):
+        make("openai-chat:any", temperature=0.2)
+    with pytest.raises(ValidationError, match=r"no option 'max_turn'\. Did you mean 'max_turns'\?"):
+        make(max_turn=3)

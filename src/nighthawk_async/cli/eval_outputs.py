@@ -32,7 +32,7 @@ def write_outputs(
     for index, result in enumerate(results):
         page = files.page_of(index)
         if page is not None:
-            _write(page, report_as_page(result.report, baseline=files.baseline_of(index)))
+            _write(page, report_as_page(result.report, baseline=files.baseline_of(index), gate=result))
 
 
 def _write(path: Path, text: str) -> None:

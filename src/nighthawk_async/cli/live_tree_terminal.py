@@ -10,6 +10,7 @@ import builtins
 import getpass
 import io
 import os
+import re
 import select
 import sys
 import threading
@@ -29,6 +30,9 @@ from ..observe.changes import Change
 from ..observe.tree_rows import Digests, Row, rows_that_fit
 from .live_tree import ASKED_TO_END, remark_on
 from .live_tree_picture import Figures, Picture, figures_line
+
+_CONTROL_SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+"""Colours, and the erasure of a line with which a progress line begins."""
 
 _BEGIN_FRAME = "\x1b[?2026h"  # terminals that support it show a frame at once
 _END_FRAME = "\x1b[?2026l"
@@ -138,6 +142,7 @@ class Screen:
     def _shown_unfinished(self, columns: int) -> str:
         """The last part of the unfinished line that fits, as a terminal would show it."""
         text = self._unfinished.rstrip(b"\r").rpartition(b"\r")[2].decode(errors="replace")
+        text = _CONTROL_SEQUENCE.sub("", text)
         shown = "".join(each if each.isprintable() else " " for each in text[-columns:])
         while cell_len(shown) >= columns:
             shown = shown[1:]

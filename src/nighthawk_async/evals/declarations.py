@@ -140,8 +140,8 @@ def evaluation(
         def test_stars() -> Evaluation:
             return Evaluation(stars, CASES, scorers=[equals()])
 
-    pytest needs the plugin: `pytest_plugins = ["nighthawk_async.testing.pytest_plugin"]` in the topmost
-    `conftest.py`. The first test of an evaluation runs all of its selected cases, in parallel.
+    pytest loads the plugin that this needs by itself. The first test of an evaluation runs all its
+    selected cases, in parallel.
     `nighthawk-async eval` takes the function too.
 
     Args:

@@ -6,7 +6,7 @@ import html
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from ..observe.node_words import seconds_text
@@ -14,6 +14,7 @@ from ..observe.page.files import read_file
 from ..types.usage import Usage, cost_text, inexact_mark
 from .comparison import Comparison
 from .errors import UndecidedError
+from .gates import GateResult
 from .report import Report, loaded_report
 from .results import STATUSES, CaseResult, TrialResult, TrialStatus
 
@@ -81,7 +82,11 @@ class _Html(str):
 
 
 def report_as_page(
-    report: Report, *, baseline: Report | str | os.PathLike[str] | None = None, any_subject: bool = False
+    report: Report,
+    *,
+    baseline: Report | str | os.PathLike[str] | None = None,
+    any_subject: bool = False,
+    gate: GateResult | None = None,
 ) -> str:
     """Return a report as one file of HTML: the figures, a matrix of cases and trials, and each trial.
 
@@ -94,12 +99,13 @@ def report_as_page(
         report: The report.
         baseline: An earlier report, or the path of its file, to show beside it; None for none.
         any_subject: Whether the baseline may be the report of another subject.
+        gate: The verdict on the report, from `check_gate`, to show above all else; None for none.
 
     Raises:
         ReportError: The baseline cannot be read, or is the report of another subject.
     """
     earlier = None if baseline is None else loaded_report(baseline)
-    return _Page(report, earlier, any_subject=any_subject).text()
+    return _Page(report, earlier, any_subject=any_subject, gate=gate).text()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,14 +113,14 @@ class _Row:
     """A case of the reports.
 
     Args:
-        number: Its number on the page.
         case: The case, as the report has it, or else the baseline.
         sides: The case in the report and, if there is one, in the baseline; None where it is not.
+        number: Its number on the page.
     """
 
-    number: int
     case: CaseResult
     sides: tuple[CaseResult | None, ...]
+    number: int = 0
 
     def trials(self) -> Iterator[list[tuple[str, TrialResult]]]:
         """The trials in each of the reports, with the names of their places on the page."""
@@ -130,8 +136,11 @@ class _Page:
         ReportError: The baseline is the report of another subject.
     """
 
-    def __init__(self, report: Report, baseline: Report | None, *, any_subject: bool) -> None:
+    def __init__(
+        self, report: Report, baseline: Report | None, *, any_subject: bool, gate: GateResult | None
+    ) -> None:
         self._report = report
+        self._gate = gate
         self._baseline = baseline
         self._reports = (report,) if baseline is None else (report, baseline)
         self._comparison: Comparison | None = None
@@ -180,6 +189,13 @@ class _Page:
         return _definitions({name: _cut(text, self._limit) for name, text in facts.items()})
 
     def _shown_verdict(self) -> Iterator[_Html]:
+        if self._gate is not None and (self._gate.at_least is not None or self._gate.reasons):
+            yield _tag(
+                "p",
+                _gate_text(self._gate),
+                class_="verdict",
+                data_change=_GATE_CHANGES.get(self._gate.verdict, "worse"),
+            )
         if self._verdict:
             change = {"improved": "better", "regressed": "worse"}
             verdict = "" if self._comparison is None else self._comparison.verdict
@@ -292,17 +308,36 @@ class _Page:
         )
 
 
+_GATE_CHANGES: Mapping[str, str | None] = {"passed": "better", "inconclusive": None}
+"""How verdicts are shown that are not failures."""
+
+
+def _gate_text(gate: GateResult) -> str:
+    """Return the verdict of a gate with its reasons."""
+    asked = "" if gate.at_least is None else f", at least {gate.at_least:g} asked"
+    rate = f"The gate: {gate.verdict}, pass rate {gate.report.pass_rate:.3f}{asked}"
+    return _cut("\n".join([rate, *gate.reasons]), _TEXT_CHARACTERS)
+
+
+def _has_failures(row: _Row) -> bool:
+    """Whether a trial of a case has not passed in the report."""
+    case = row.sides[0]
+    return case is not None and not all(trial.has_passed for trial in case.trials)
+
+
 def _rows_of(reports: tuple[Report, ...]) -> list[_Row]:
+    """Return the cases, those with failures in the report first."""
     sides = [{case.name: case for case in report.cases} for report in reports]
     names = dict.fromkeys(name for side in sides for name in side)
-    return [
+    rows = [
         _Row(
-            number=number,
             case=next(side[name] for side in sides if name in side),
             sides=tuple(side.get(name) for side in sides),
         )
-        for number, name in enumerate(names, 1)
+        for name in names
     ]
+    ordered = sorted(rows, key=_has_failures, reverse=True)
+    return [replace(row, number=number) for number, row in enumerate(ordered, 1)]
 
 
 def _changes(comparison: Comparison | None) -> dict[str, tuple[str, str]]:

@@ -5,6 +5,7 @@ order in which they were handed in, all that wait in one transaction, so a durab
 earlier one of the same process.
 """
 
+import atexit
 import os
 import queue
 import sys
@@ -91,6 +92,7 @@ class StoreThread:
         with self._lock:
             thread, self._is_closed = self._thread, True
             self._thread = None
+        atexit.unregister(self.close)
         if thread is not None and self._process == os.getpid():  # a forked process has no such thread
             self._jobs.put(None)
             thread.join(_CLOSE_SECONDS)
@@ -221,6 +223,7 @@ class StoreThread:
                 name = f"nighthawk_async journal {self.address}"
                 self._thread = threading.Thread(target=self._work, name=name, daemon=True)
                 self._thread.start()
+                atexit.register(self.close)  # so that a file that nobody closes has no log beside it
             self._jobs.put(job)
 
     def _work(self) -> None:

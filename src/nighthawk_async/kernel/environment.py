@@ -8,6 +8,7 @@ model's own response, for the journal, for charges and for traces.
 """
 
 import logging
+import os
 import sys
 import warnings
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable, Mapping
@@ -26,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, Ty
 from anyio import from_thread
 
 from ..actors.ordering import Orders
-from ..errors import NighthawkError
+from ..errors import NighthawkError, RunForkedError
 from ..journal_ports import RunJournal
 from ..lazy_exports import LazyModule
 from ..natural.tree import CLOSURE_NAMES
@@ -45,7 +46,7 @@ from .context import StepContext, StepExecutor
 from .features import Feature
 from .fold import Events, ModelCall, OpenRequest, OpenResponse
 from .policy import NO_POLICIES, Policies, Policy, Position
-from .run_state import DEFAULT_MAX_DEPTH, RunState, portal_depth
+from .run_state import DEFAULT_MAX_DEPTH, RUN_OF_PARENT, RunState, portal_depth
 from .step import Step
 from .tools import GLOBAL_TOOLS, ToolScope
 from .usage_meter import UsageMeter
@@ -155,14 +156,17 @@ class OpenRun(Protocol):
 class OpenRuns:
     """The open runs of the process.
 
+    In a process that is forked, the runs of its parent are not open.
+
     Attributes:
         everywhere: The run of every call that has none; None for none.
     """
 
-    __slots__ = ("_runs", "everywhere")
+    __slots__ = ("_runs", "_runs_of_parent", "everywhere")
 
     def __init__(self) -> None:
         self._runs: set[int] = set()
+        self._runs_of_parent: set[int] = set()
         self.everywhere: OpenRun | None = None
 
     def add(self, run: OpenRun, *, is_everywhere: bool) -> None:
@@ -179,6 +183,22 @@ class OpenRuns:
                 )
             self.everywhere = run
         self._runs.add(id(run))
+        self._runs_of_parent.discard(id(run))
+
+    def leave_to_parent(self) -> None:
+        """Forget the open runs, in a process that has been forked."""
+        self._runs_of_parent |= self._runs
+        self._runs.clear()
+        self.everywhere = None
+
+    def check_process_of(self, run: object) -> None:
+        """Check that a run was not opened by the parent of this process.
+
+        Raises:
+            RunForkedError: It was.
+        """
+        if id(run) in self._runs_of_parent:
+            raise RunForkedError(RUN_OF_PARENT)
 
     def remove(self, run: OpenRun) -> None:
         """Note that a run was closed."""
@@ -198,10 +218,15 @@ class OpenRuns:
         """
         if (everywhere := self.everywhere) is not None:
             return everywhere.guest_environment
+        if self._runs_of_parent and not self._runs:
+            raise RunForkedError(RUN_OF_PARENT)
         raise NighthawkError(_OPEN_ELSEWHERE if self._runs else _NOT_OPEN)
 
 
 OPEN_RUNS = OpenRuns()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=OPEN_RUNS.leave_to_parent)
 
 _NOT_OPEN = (
     "No run is active. Enter one around the call: `async with nighthawk_async.run(executor): …`, "

@@ -194,6 +194,7 @@ class Run:
         Raises:
             NighthawkError: The run is not active.
         """
+        OPEN_RUNS.check_process_of(self)
         if self._changed_context is None:
             raise NighthawkError(
                 "Only an active run can be entered elsewhere; enter the run before, and leave it afterwards."
@@ -226,6 +227,7 @@ class Run:
 
         Raises:
             NighthawkError: The run is not active (on entering).
+            RunForkedError: It was opened in the process that this one was forked from (on entering).
         """
         return active_run.ActiveRun(self, name)
 
@@ -275,8 +277,10 @@ class Run:
 
         Raises:
             NighthawkError: It was not started so.
+            RunForkedError: It was started in the process that this one was forked from.
             ExceptionGroup: Tasks of its task group have failed.
         """
+        OPEN_RUNS.check_process_of(self)
         if not isinstance(self._host, run_host.RunHost):
             raise NighthawkError("aclose() leaves a run that was started with nighthawk_async.start_run.")
         await self._host.aclose()
@@ -286,7 +290,9 @@ class Run:
 
         Raises:
             NighthawkError: It was not started so.
+            RunForkedError: It was started in the process that this one was forked from.
         """
+        OPEN_RUNS.check_process_of(self)
         if not isinstance(self._host, run_host.ThreadRunHost):
             raise NighthawkError("close() leaves a run that was started with nighthawk_async.start_run_sync.")
         self._host.close()

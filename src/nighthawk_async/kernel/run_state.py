@@ -20,6 +20,7 @@ they have no more users on that loop. A user is a run that was entered there wit
 thread, or a step in progress.
 """
 
+import os
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -36,7 +37,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from anyio.lowlevel import EventLoopToken, current_token
 
 from ..actors import BareTaskGroup
-from ..errors import NestedStepLimitError, NighthawkError
+from ..errors import NestedStepLimitError, NighthawkError, RunForkedError
 from ..executions import depth_below, find_execution
 from ..lazy_exports import LazyModule
 from ..parallel.event_loop import is_loop_thread
@@ -49,6 +50,16 @@ if TYPE_CHECKING:
     from ..parallel import fair_queue
 else:
     fair_queue = LazyModule("nighthawk_async.parallel.fair_queue")  # most runs admit every step at once
+
+_stacks_of_parent: list[ExitStack] = []
+"""What holds portal threads of the parent of a forked process; kept, because to free is to close."""
+
+RUN_OF_PARENT = (
+    "No run is active in this process. One was opened in the process that this one was forked from, and the "
+    "threads and event loops of a run do not survive a fork. Open a run in this process, after the fork: "
+    "with Celery on worker_process_init, with Gunicorn in post_fork, with uWSGI in postfork, with "
+    "multiprocessing in the function or initializer of the process, or let it use the start method 'spawn'."
+)
 
 
 def checked_max_concurrent_steps(value: object) -> int | None:
@@ -148,6 +159,7 @@ class PortalPool:
         self._stack = ExitStack()
         self._lock = threading.Lock()
         self._is_closed = False
+        self._process: int | None = None
 
     @property
     def is_started(self) -> bool:
@@ -184,6 +196,9 @@ class PortalPool:
                 return
             self._portals.clear()
             stack = self._stack.pop_all()
+        if self._process != os.getpid():  # to close them would wait for threads that are not here
+            _stacks_of_parent.append(stack)
+            return
         # Not under the lock: a call in progress may need it for a nested call before it ends.
         with _helper_thread() as helper:
             helper.submit(stack.close).result()
@@ -194,6 +209,8 @@ class PortalPool:
                 f"{depth} synchronous natural functions wait for each other, each on an event loop of its "
                 "own, which is the limit; make them `async def`"
             )
+        if self._process not in (None, os.getpid()):
+            raise RunForkedError(RUN_OF_PARENT)
         if len(self._portals) <= depth:
             with _helper_thread() as helper:
                 helper.submit(self._start_portals, depth).result()
@@ -204,6 +221,7 @@ class PortalPool:
 
     def _start_portals(self, depth: int) -> None:
         with self._lock:
+            self._process = os.getpid()
             while len(self._portals) <= depth and not self._is_closed:
                 self._portals.append(self._start_portal(len(self._portals)))
 

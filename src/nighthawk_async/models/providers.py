@@ -134,9 +134,36 @@ def _provider_facts(model_id: ModelId) -> ProviderFacts:
     if facts is None:
         raise UnknownModelError(
             f"No provider is called {model_id.provider!r} (in {str(model_id)!r}); {providers_in_words()}."
-            f"{did_you_mean(model_id.provider, [*PROVIDERS, *CODING_AGENTS, _LOCAL])}"
+            f"{_meant_model(model_id)}"
         )
     return facts
+
+
+_PROVIDERS_OF_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        **dict.fromkeys(("gpt", "chatgpt", "open-ai", "oai"), ("openai-responses", "openai-chat")),
+        **dict.fromkeys(("gemini", "google-genai", "google_genai", "genai", "google-gla"), ("google",)),
+        **dict.fromkeys(("vertexai", "vertex-ai", "google-vertex", "google_vertexai"), ("vertex",)),
+        **dict.fromkeys(("aws", "amazon", "amazon-bedrock"), ("bedrock",)),
+        **dict.fromkeys(("azure-openai", "azure_openai", "azureai"), ("azure",)),
+        "claude": ("anthropic",),
+        "grok": ("xai",),
+    }
+)
+"""Our providers of the names that others use."""
+
+
+def _meant_model(model_id: ModelId) -> str:
+    """Return ` Did you mean …?` for a model id with an unknown provider; nothing if none is close."""
+    name = model_id.provider.lower()
+    known = [*PROVIDERS, *CODING_AGENTS, _LOCAL]
+    meant = [name] if name in known else list(_PROVIDERS_OF_NAMES.get(name, ()))
+    if not meant:
+        meant = sorted((each for each in known if each.startswith(f"{name}-")), reverse=True)
+    if meant:
+        ids = [repr(f"{each}:{model_id.name}") for each in meant]
+        return f" Did you mean {' or '.join(ids)}?"
+    return did_you_mean(name, known)
 
 
 def _check_way(

@@ -95,6 +95,32 @@ class ItemSource(Generic[Item]):
                 await cast("AsyncGenerator[Item, None]", items).aclose()
 
 
+class KeptItems(ItemSource[Item]):
+    """A source that keeps the items that it has yielded.
+
+    Args:
+        items: The items; see `ItemSource`.
+    """
+
+    def __init__(self, items: Iterable[Item] | AsyncIterable[Item]) -> None:
+        super().__init__(items)
+        self._whole = items if isinstance(items, Sized) and isinstance(items, Iterable) else None
+        self._kept: list[Item] = []
+
+    async def next(self) -> Item | End:
+        """Return the next item, or `END`; see `ItemSource.next`."""
+        item = await super().next()
+        if item is not END:
+            self._kept.append(item)
+        return item
+
+    def known(self) -> list[Item]:
+        """Return all items of a collection, and those so far of another iterable."""
+        whole = self._whole
+        is_synchronous = self._async is None and isinstance(whole, Iterable)
+        return list(cast("Iterable[Item]", whole)) if is_synchronous else self._kept
+
+
 Result = TypeVar("Result")
 
 _MAX_THREADS = 40
@@ -171,6 +197,11 @@ class Calls(Generic[Item, Result]):
         take: Receives the index and the outcome of each call, as soon as the call has ended.
         options: The options of the calls.
         frees_room: Whether an ended call makes room for the next; otherwise `free_room` does.
+        source: What yields the items, in place of an `ItemSource`.
+
+    Attributes:
+        exceeded: The error of the calls' own deadline, if it has ended them. None in a run with a journal,
+            whose later lives could not tell which calls had ended in time.
 
     Raises:
         TypeError: The function cannot be called, or the items cannot be iterated over.
@@ -184,6 +215,7 @@ class Calls(Generic[Item, Result]):
         options: CallOptions,
         *,
         frees_room: bool = True,
+        source: ItemSource[Item] | None = None,
     ) -> None:
         if not callable(function):
             raise TypeError(f"{options.title} needs a function, not {function!r}")
@@ -192,7 +224,7 @@ class Calls(Generic[Item, Result]):
         self._take = take
         self._options = options
         self._frees_room = frees_room
-        self._source = ItemSource(items)
+        self._source = ItemSource(items) if source is None else source
         self._failures: list[BaseException] = []
         self._scope = anyio.CancelScope()
         most = options.most_at_once
@@ -201,6 +233,7 @@ class Calls(Generic[Item, Result]):
         self._limit: Deadline | None = None
         self._rooms_given_away = 0
         self._is_decided = False
+        self.exceeded: DeadlineExceededError | None = None
         self._path: str | None = None
         self._order: DecidedOrder | None = None
         self._reporter: ProgressReporter
@@ -290,8 +323,9 @@ class Calls(Generic[Item, Result]):
                 await self._run_in_task_group()
                 # On asyncio, leaving a task group does not raise the cancellation with which its tasks ended.
                 await checkpoint_if_cancelled()
-        except DeadlineExceededError:  # of the total limit: those of calls are failures
+        except DeadlineExceededError as error:  # of the total limit: those of calls are failures
             if not self._is_decided:
+                self.exceeded = error if self._order is None else None
                 raise
         except anyio.get_cancelled_exc_class():
             if not self._failures:
@@ -407,19 +441,19 @@ class Calls(Generic[Item, Result]):
 
     async def _outcome(self, item: Item) -> Outcome[Result]:
         try:
-            return Succeeded(await self._make_call(item))
+            return Succeeded(await self._make_call(item), item)
         except Exception as error:
             if ends_run(error):
                 raise
-            return Failed(error)
+            return Failed(error, item)
         except anyio.get_cancelled_exc_class() as cancellation:
             if anyio.current_effective_deadline() == -math.inf:
                 raise
-            return Failed(_somebody_elses(cancellation))
+            return Failed(_somebody_elses(cancellation), item)
         except BaseExceptionGroup as group:
             rest = without_cancellations(group)
             if isinstance(rest, Exception) and not ends_run(rest):
-                return Failed(rest)
+                return Failed(rest, item)
             raise
 
     def _make_call(self, item: Item) -> Awaitable[Any]:

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Itera
 from typing import Any, Literal, TypeVar, overload
 
 from ..placements import Placement
-from .calls import CallOptions, Calls
-from .errors import NothingToRaceError
+from .calls import CallOptions, Calls, KeptItems
+from .errors import DeadlineExceededError, NothingToRaceError
 from .outcomes import Failed, Outcome, Settled
 from .progress import ProgressTarget
 
@@ -217,25 +217,43 @@ async def settle(
         function: The function; see `map`.
         items: The items; see `map`.
         max_concurrent: The greatest number of calls in flight at once; None for as many as there are items.
-        deadline: The total time, in seconds; None for no limit. If it expires, there is no result: to keep
-            partial results, use `stream`, or limit each call: `nh.deadline(5)(function)`.
+        deadline: The total time, in seconds; None for no limit. When it expires, calls in flight are
+            cancelled, and count as `Failed(DeadlineExceededError(…))`, as do the items that are left: all
+            those of a collection, and those that were taken from another iterable.
         progress: The receiver of progress; see `map`.
         on: The placement of the calls; see `map`.
 
     Returns:
-        The outcomes, in the order of the items.
+        The outcomes, in the order of the items. Each has its `item`.
 
     Raises:
         InvalidLimitError: A limit is invalid. Nothing was started.
-        DeadlineExceededError: The calls did not end in time.
+        DeadlineExceededError: The calls did not end in time, in a run with a journal: a later life could not
+            tell which of them had. There, limit each call: `nh.deadline(5)(function)`.
         Exception: An error of the iterable or of the progress callback.
     """
     outcomes: dict[int, Outcome[Any]] = {}
     options = CallOptions(
         title="parallel.settle", max_concurrent=max_concurrent, deadline=deadline, progress=progress, on=on
     )
-    await Calls(function, items, outcomes.__setitem__, options).run()
-    return Settled(outcomes=tuple(outcomes[index] for index in range(len(outcomes))))
+    if deadline is None:
+        await Calls(function, items, outcomes.__setitem__, options).run()
+        return Settled(outcomes=tuple(outcomes[index] for index in range(len(outcomes))))
+    source = KeptItems(items)
+    calls = Calls(function, items, outcomes.__setitem__, options, source=source)
+    try:
+        await calls.run()
+    except DeadlineExceededError as error:
+        if error is not calls.exceeded:
+            raise
+    late = calls.exceeded
+    known = range(len(outcomes)) if late is None else source.known()
+    return Settled(
+        outcomes=tuple(
+            outcomes[index] if late is None or index in outcomes else Failed(late, item)
+            for index, item in enumerate(known)
+        )
+    )
 
 
 @overload

@@ -4,8 +4,8 @@ Kept light, because every natural function loads it.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Generic, TypeAlias, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import anyio
 
@@ -76,20 +76,24 @@ class Succeeded(Generic[Result_co]):
 
     Args:
         value: The returned value.
+        item: The item that the function was called with. It plays no part in comparisons.
     """
 
     value: Result_co
+    item: Any = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A call that raised.
+    """A call that raised, or that did not end in time.
 
     Args:
-        error: The error that it raised.
+        error: The error that it raised, or a `DeadlineExceededError`.
+        item: The item that the function was called with. It plays no part in comparisons.
     """
 
     error: Exception
+    item: Any = field(default=None, compare=False, repr=False)
 
 
 Outcome: TypeAlias = Succeeded[Result] | Failed

@@ -357,14 +357,41 @@ class TaskHandle(Generic[Result_co]):
         self._control().suspend()
 
     async def wait_suspended(self) -> None:
-        """Wait until the work of the task is parked.
+        """Wait until the work of the task is parked, and before that until it runs any, such as a step.
 
         Raises:
-            NothingToControlError: The task currently runs nothing that can be suspended.
             TaskEndedError: The task has ended, or its work ended before it was parked.
         """
         await checkpoint_if_cancelled()  # the end of the task may have cancelled the caller, too
+        if self._state.node.control is None and not self._state.is_ended:
+            await self._wait_controlled()
         await self._control().wait_suspended()
+
+    async def _wait_controlled(self) -> None:
+        """Wait until the task runs something that can be controlled, or ends."""
+        node, controlled = self._state.node, anyio.Event()
+        former = node.on_controlled
+
+        def note(is_controlled: bool) -> None:
+            if former is not None:
+                former(is_controlled)
+            if is_controlled:
+                controlled.set()
+
+        async def wait_ended() -> None:
+            await self._state.wait_ended()
+            controlled.set()
+
+        self._state.refuse_own_task()
+        node.on_controlled = note
+        try:
+            async with anyio.create_task_group() as waiting:
+                waiting.start_soon(wait_ended)
+                await controlled.wait()
+                waiting.cancel_scope.cancel()
+        finally:
+            if node.on_controlled is note:
+                node.on_controlled = former
 
     def resume(self, input: Any = None) -> None:
         """Let the work of the task continue.

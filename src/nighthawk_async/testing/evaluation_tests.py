@@ -209,9 +209,9 @@ def _run(made: Evaluation) -> Report:
 
 
 def _baseline(config: pytest.Config, name: str) -> Path | None:
-    if not config.option.baseline:
+    if not config.option.evaluation_baseline:
         return None
-    path = Path(config.invocation_params.dir, config.option.baseline)
+    path = Path(config.invocation_params.dir, config.option.evaluation_baseline)
     if not path.is_dir():
         return path
     file = path / f"{name}.jsonl"
@@ -256,6 +256,6 @@ def _line(config: pytest.Config, name: str, result: "GateResult | _Stopped") -> 
     ]
     if result.comparison is not None:
         lines += [f"  {line}" for line in str(result.comparison).splitlines()]
-    elif config.option.baseline and result.verdict != "inconclusive":
-        lines.append(f"  there is no baseline of it in {config.option.baseline}")
+    elif config.option.evaluation_baseline and result.verdict != "inconclusive":
+        lines.append(f"  there is no baseline of it in {config.option.evaluation_baseline}")
     return "\n".join(lines)

@@ -4,10 +4,11 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias, cast
 
-from ..errors import ExecutionError
+from ..errors import ConfigurationError, ExecutionError
 from ..kernel.context import StepContext
+from ..types.json import is_mapping
 from ..types.outcomes import (
     BreakStepOutcome,
     ContinueStepOutcome,
@@ -56,6 +57,10 @@ class StepResponse:
     bindings: Mapping[str, object] = field(default_factory=dict[str, object])
 
 
+Answer: TypeAlias = StepResponse | Mapping[str, object]
+"""A response, or the values of write bindings as a mapping, as in `pass_response`."""
+
+
 def pass_response(**bindings: object) -> StepResponse:
     """End the block normally, with these write bindings."""
     return StepResponse(bindings=bindings)
@@ -94,10 +99,19 @@ class CallbackExecutor:
     """Answers each step with the result of a function.
 
     Args:
-        callback: Returns the response to a call; may be `async def`.
+        callback: Returns the response to a call, or a mapping with the values of write bindings; may be
+            `async def`.
+
+    Raises:
+        ConfigurationError: The callback cannot be called, or returns something else (in the step).
     """
 
-    def __init__(self, callback: Callable[[StepCall], StepResponse | Awaitable[StepResponse]]) -> None:
+    def __init__(self, callback: Callable[[StepCall], Answer | Awaitable[Answer]]) -> None:
+        if not callable(callback):
+            raise ConfigurationError(
+                "CallbackExecutor takes a function from a step to its response, not "
+                f"{type(callback).__name__}. A list of responses is for a ScriptedExecutor."
+            )
         self._callback = callback
         self.calls: list[StepCall] = []
 
@@ -126,7 +140,9 @@ class CallbackExecutor:
         )
         self.calls.append(call)
         answer = self._callback(call)
-        response = await answer if inspect.isawaitable(answer) else answer
+        response = _response_of(
+            await answer if inspect.isawaitable(answer) else answer, "The answer of the callback"
+        )
         assigned = {name: value for name, value in response.bindings.items() if name in binding_names}
         step_context.step_locals.update(assigned)  # so that a return expression sees them
         return response.outcome, dict(response.bindings)
@@ -135,17 +151,25 @@ class CallbackExecutor:
 class ScriptedExecutor(CallbackExecutor):
     """Answers steps with responses in order.
 
+        ScriptedExecutor([{"label": "urgent"}, return_response("label.upper()"), raise_response("too long")])
+
     Args:
-        responses: The responses; each is used once.
+        responses: The responses; each is used once. A mapping ends its block with these values of write
+            bindings, as `pass_response` does.
         default_response: The response when none is left; with None a further step raises `ExecutionError`.
+
+    Raises:
+        ConfigurationError: Something is no response. The text says what to write.
     """
 
-    def __init__(
-        self, responses: Iterable[StepResponse] = (), *, default_response: StepResponse | None = None
-    ) -> None:
+    def __init__(self, responses: Iterable[Answer] = (), *, default_response: Answer | None = None) -> None:
         super().__init__(self._next_response)
-        self._responses = list(responses)
-        self._default_response = default_response
+        self._responses = [
+            _response_of(each, f"Response {position}") for position, each in enumerate(_listed(responses), 1)
+        ]
+        self._default_response = (
+            None if default_response is None else _response_of(default_response, "default_response")
+        )
 
     @property
     def local_only_reason(self) -> str | None:
@@ -173,3 +197,54 @@ class ScriptedExecutor(CallbackExecutor):
             f"ScriptedExecutor has {len(self._responses)} responses and none for call {position + 1}, "
             f"step {call.step_id}: {call.natural_program.strip()[:200]}"
         )
+
+
+def _listed(responses: object) -> list[object]:
+    """Return the responses that a script is given.
+
+    Raises:
+        ConfigurationError: They are one response, or no responses at all.
+    """
+    if isinstance(responses, StepResponse) or is_mapping(responses):
+        raise ConfigurationError("ScriptedExecutor takes a list of responses; put square brackets around it.")
+    if isinstance(responses, str | bytes) or not isinstance(responses, Iterable):
+        raise ConfigurationError(
+            f"ScriptedExecutor takes a list of responses, not {type(responses).__name__}. {_ADVICE}"
+        )
+    return list(cast("Iterable[object]", responses))
+
+
+def _response_of(answer: object, name: str) -> StepResponse:
+    """Return an answer as a response.
+
+    Raises:
+        ConfigurationError: It is none.
+    """
+    if isinstance(answer, StepResponse):
+        return answer
+    if is_mapping(answer):
+        wrong = next((key for key in answer if not isinstance(key, str)), None)
+        if wrong is None:
+            return StepResponse(bindings={str(name): value for name, value in answer.items()})
+        raise ConfigurationError(
+            f"{name} has the key {wrong!r}; the keys of a mapping are the names of write bindings."
+        )
+    text = f"{name} is {answer!r:.100}, which is no response of a step. "
+    if isinstance(answer, BaseException):
+        text += f"To raise it, write raise_response({str(answer)!r:.60}, {type(answer).__name__!r}). "
+    elif isinstance(answer, _OUTCOMES):
+        text += "Write StepResponse(outcome=…). "
+    raise ConfigurationError(text + _ADVICE)
+
+
+_OUTCOMES = (
+    PassStepOutcome,
+    ReturnStepOutcome,
+    BreakStepOutcome,
+    ContinueStepOutcome,
+    RaiseStepOutcome,
+)
+_ADVICE = (
+    'Write {"name": value} to assign write bindings, return_response("expression") to return a value, '
+    'raise_response("message") to raise an error, or pass_response() where a block only has to end.'
+)

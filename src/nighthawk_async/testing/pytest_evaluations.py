@@ -4,22 +4,33 @@ PYTEST_DONT_REWRITE: it has no assertions, and may be imported before pytest reg
 """
 
 from collections.abc import Callable, Generator
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from ..errors import NighthawkError
 from ..evals.marks import CASE_FIXTURE, is_evaluation
+from ..lazy_exports import LazyModule
+from .pytest_entry_point import free_names
+
+if TYPE_CHECKING:
+    from .. import errors
+    from ..evals import declarations
+    from . import evaluation_tests
+else:  # so that other tests do not load them
+    errors = LazyModule("nighthawk_async.errors")
+    declarations = LazyModule("nighthawk_async.evals.declarations")
+    evaluation_tests = LazyModule(f"{__package__}.evaluation_tests")
 
 _ROW = "nighthawk_evaluation"
 _row = pytest.StashKey[dict[str, str]]()
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     """Add the options of evaluations."""
     group = parser.getgroup("nighthawk-async")
     group.addoption(
-        "--baseline",
+        *free_names(pluginmanager, "--baseline", "--evaluation-baseline"),
+        dest="evaluation_baseline",
         metavar="PATH",
         help="Compare each evaluation with an earlier report: in the folder of --evaluation-reports, or the "
         "file of one evaluation. Cases that became worse fail when the report regressed.",
@@ -55,15 +66,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Make a test for each case of an evaluation."""
     if not is_evaluation(metafunc.function):
         return
-    from ..evals.declarations import declared_evaluation  # here, so that other tests do not load it
-
     function: Callable[..., Any] = metafunc.function
     owner = cast("type[Any] | None", cast("Any", metafunc).cls)
     if owner is not None:
         function = getattr(owner(), metafunc.definition.originalname)
     try:
-        made = declared_evaluation(function)
-    except NighthawkError as error:
+        made = declarations.declared_evaluation(function)
+    except errors.NighthawkError as error:
         raise pytest.Collector.CollectError(f"{metafunc.definition.nodeid}: {error}") from None
     names = [case.name for case in made.cases]
     metafunc.parametrize(CASE_FIXTURE, names, ids=names)
@@ -74,9 +83,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """Run the evaluation unless it has run, and report the case of this test."""
     if not is_evaluation(pyfuncitem.obj):
         return None
-    from .evaluation_tests import run_evaluation_test  # here, so that other tests do not load it
-
-    run_evaluation_test(pyfuncitem, pyfuncitem.stash.setdefault(_row, {}))
+    evaluation_tests.run_evaluation_test(pyfuncitem, pyfuncitem.stash.setdefault(_row, {}))
     return True
 
 

@@ -1,44 +1,49 @@
 """A pytest plugin: a cassette for each test, and evaluations as tests. Imported only by pytest.
 
-Opt in, in the topmost `conftest.py`:
-
-    pytest_plugins = ["nighthawk_async.testing.pytest_plugin"]
+pytest loads it by itself, in every project whose environment has this library. So it imports nothing before
+a test uses it, and leaves an option to the project that has one of the same name.
 
 PYTEST_DONT_REWRITE: it has no assertions, and may be imported before pytest registers it.
 """
 
-import hashlib
-import re
 from collections.abc import Generator, Iterable
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from ..kernel.environment import using_source_everywhere
-from ..natural.checking import check_paths
-from ..recording.redaction import Redaction
-from .cassettes import Cassette, CassetteMode
+from ..lazy_exports import LazyModule
+from .pytest_entry_point import free_names
+
+if TYPE_CHECKING:
+    from ..natural import checking
+    from ..recording.redaction import Redaction
+    from . import cassette_tests
+    from .cassettes import Cassette, CassetteMode
+else:
+    Cassette = Redaction = object
+    checking = LazyModule("nighthawk_async.natural.checking")
+    cassette_tests = LazyModule(f"{__package__}.cassette_tests")
 
 pytest_plugins = ["nighthawk_async.testing.pytest_evaluations"]
 
-_FOLDER = "cassettes"
-_MARKER = "cassette"
-_MAX_NAME_CHARACTERS = 100
+_MODES = ("none", "once", "new", "all")
 _has_passed = pytest.StashKey[bool]()
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     """Add the option `--record`."""
-    parser.getgroup("nighthawk-async").addoption(
-        "--record",
-        choices=get_args(CassetteMode),
+    group = parser.getgroup("nighthawk-async")
+    group.addoption(
+        *free_names(pluginmanager, "--record", "--nighthawk-record"),
+        dest="nighthawk_record",
+        choices=_MODES,
         default="none",
         help="What tests with a cassette record of their exchanges with models: none (the default; a request "
         "without a recording fails), once (everything, for tests without a file), new (what is missing), all "
         "(everything anew).",
     )
-    parser.getgroup("nighthawk-async").addoption(
+    group.addoption(
         "--natural-check",
         action="append",
         default=[],
@@ -54,7 +59,7 @@ class NaturalCheck(pytest.Item):
     def runtest(self) -> None:
         """Check the path that is the name of the test."""
         try:
-            findings = check_paths([self.config.invocation_params.dir / self.name])
+            findings = checking.check_paths([self.config.invocation_params.dir / self.name])
         except OSError as error:
             pytest.fail(str(error), pytrace=False)
         mistakes = [str(each) for each in findings if each.severity != "note"]
@@ -76,8 +81,8 @@ def pytest_collection_modifyitems(
 
 def pytest_configure(config: pytest.Config) -> None:
     """Declare the marker."""
-    description = f"the file of the fixture model_cassette, in the folder {_FOLDER} beside the test."
-    config.addinivalue_line("markers", f"{_MARKER}(file): {description}")
+    description = "the file of the fixture model_cassette, in the folder cassettes beside the test."
+    config.addinivalue_line("markers", f"cassette(file): {description}")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -103,36 +108,11 @@ def model_cassette(
 ) -> Generator[Cassette, None, None]:
     """Return a cassette for the test, active for the whole program until the test has ended.
 
-    Its file is `cassettes/MODULE/TEST.yaml` beside the test's module. The option `--record` is its mode; a
-    test that fails writes nothing.
+    Its file is `cassettes/MODULE/TEST.yaml` beside the test's module, for all event loops of the test. The
+    option `--record` is its mode; a test that fails writes nothing.
     """
-    tape = Cassette(
-        _file_of(request.node),
-        mode=cast("CassetteMode", request.config.getoption("--record")),
-        redactions=tuple(cassette_redactions),
-        activate=using_source_everywhere,
-    )
-    with tape:
+    mode = cast("CassetteMode", request.config.getoption("nighthawk_record"))
+    with cassette_tests.open_cassette(request.node, mode=mode, redactions=cassette_redactions) as tape:
         yield tape
         if not request.node.stash.get(_has_passed, False):
             tape.discard()
-
-
-def _file_of(item: pytest.Item) -> Path:
-    folder = item.path.parent / _FOLDER
-    marker = item.get_closest_marker(_MARKER)
-    if marker is None:
-        names = [node.name for node in item.listchain() if isinstance(node, pytest.Class)]
-        return folder / item.path.stem / f"{_file_name('.'.join([*names, item.name]))}.yaml"
-    if len(marker.args) != 1 or not isinstance(marker.args[0], str) or marker.kwargs:
-        raise pytest.UsageError(f"{item.nodeid}: the marker {_MARKER} takes one argument, the file.")
-    return folder / marker.args[0]
-
-
-def _file_name(test_name: str) -> str:
-    """Return a file name for a test, valid on every system; with a digest if it would be ambiguous."""
-    safe = re.sub(r"[^A-Za-z0-9_.=+\[\]-]", "-", test_name)[:_MAX_NAME_CHARACTERS]
-    _, _, parameters = safe.partition("[")
-    if safe == test_name and parameters == parameters.lower():
-        return safe
-    return f"{safe}-{hashlib.sha256(test_name.encode(errors='surrogatepass')).hexdigest()[:6]}"

@@ -293,6 +293,17 @@ def test_what_is_printed_stands_above_and_an_unfinished_line_is_kept() -> None:
         assert written() == "afterwards"
 
 
+def test_an_unfinished_line_with_control_sequences_is_shown_without_them() -> None:
+    """A progress line begins with the erasure of what stood there."""
+    with terminal() as (screen, written):
+        screen.print(b"\r\x1b[Kparallel.map  1/3 done")
+        screen.draw(["frame"], [5])
+        assert written() == "parallel.map  1/3 done\nframe\n"
+        screen.print(b"\r\x1b[Kparallel.map  \x1b[1;32m2/3\x1b[0m done")
+        screen.draw(["frame"], [5])
+        assert written().endswith("parallel.map  2/3 done\nframe\n")
+
+
 def test_while_it_is_paused_the_terminal_belongs_to_the_program() -> None:
     with terminal() as (screen, written):
         screen.draw(["frame"], [5])

@@ -15,6 +15,7 @@ from nighthawk_async.evals import (
     Score,
     TrialResult,
     TrialStatus,
+    check_gate,
     evaluate,
     report_as_page,
 )
@@ -193,3 +194,19 @@ async def test_a_stored_report_is_the_same_page(tmp_path: Path) -> None:
     found = await evaluate(stars, cases("One", "Two"), executor=executor({"Two": 5}))
     found.save(tmp_path / "report.jsonl")
     assert report_as_page(found, baseline=found) == report_as_page(found, baseline=tmp_path / "report.jsonl")
+
+
+def test_the_verdict_of_the_gate_stands_above_all_and_failures_come_first() -> None:
+    current = report(
+        trial("good", 1), trial("bad", 1, "failed"), trial("also good", 1), trial("worse", 1, "error")
+    )
+    page = Parsed(report_as_page(current, gate=check_gate(current, at_least=0.8)))
+    verdict = next(text for text in page.text_of("p") if text.startswith("The gate"))
+    assert verdict.startswith("The gate: missed, pass rate 0.500, at least 0.8 asked\nthe pass rate is 0.5")
+    assert page.all_of("p")[0] == {"class": "verdict", "data-change": "worse"}
+    names = [text for text in page.text_of("th") if text in ("good", "bad", "also good", "worse")]
+    assert names == ["bad", "worse", "good", "also good"]
+    held = Parsed(report_as_page(current, gate=check_gate(current, at_least=0.4)))
+    assert "The gate: passed, pass rate 0.500, at least 0.4 asked" in held.text
+    assert held.all_of("p")[0]["data-change"] == "better"
+    assert "The gate" not in Parsed(report_as_page(current, gate=check_gate(current))).text

@@ -3,6 +3,7 @@
 import os
 import sqlite3
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
@@ -11,7 +12,7 @@ import anyio.to_thread
 import pytest
 
 import nighthawk_async as nh
-from nighthawk_async.journal import JournalStoreError, sqlite_files
+from nighthawk_async.journal import JournalStoreError, sqlite_files, store_thread
 from nighthawk_async.journal.sqlite_database import open_sqlite
 
 from .durable_runs import live, opened, query, shout, shouting
@@ -127,3 +128,18 @@ def test_a_new_file_can_be_opened_by_many_at_once(tmp_path: Path) -> None:
         with ThreadPoolExecutor(6) as pool:
             for opening in [pool.submit(open_together) for _ in range(6)]:
                 opening.result()
+
+
+async def test_a_store_that_nobody_closes_is_closed_at_the_end_of_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_exit: list[Callable[[], object]] = []
+    monkeypatch.setattr(store_thread.atexit, "register", at_exit.append)
+    monkeypatch.setattr(store_thread.atexit, "unregister", at_exit.remove)
+    store = nh.journal.open(f"sqlite:///{tmp_path}/runs.db")
+    await live(store, shouting(), lambda: shout("a"))
+    assert (tmp_path / "runs.db-wal").exists()
+    for close in tuple(at_exit):
+        await anyio.to_thread.run_sync(close)
+    assert at_exit == []
+    assert not (tmp_path / "runs.db-wal").exists()

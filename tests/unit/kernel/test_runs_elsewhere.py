@@ -1,6 +1,8 @@
 """Runs that are entered elsewhere than where they were opened: in other tasks, threads and event loops."""
 
+import os
 import threading
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context
@@ -226,3 +228,53 @@ async def test_steps_of_guests_stand_in_the_tree_of_the_run() -> None:
     run_line, call_line = observe.view_as_text(tree.snapshot()).splitlines()
     assert run_line.startswith("✓ run")
     assert call_line.startswith("└─ ✓ stars(")
+
+
+def in_fork(function: Callable[[], object]) -> str:
+    """Return what a function returns or raises in a process that is forked from this one."""
+    read_end, write_end = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Python warns of threads, which is what this is about
+        child = os.fork()
+    if child == 0:  # leaves without a word to pytest
+        try:
+            text = f"returned {function()}"
+        except BaseException as error:
+            text = f"{type(error).__name__}: {error}"
+        os.write(write_end, text.encode())
+        os._exit(0)
+    os.close(write_end)
+    with open(read_end, encoding="utf-8") as pipe:
+        text = pipe.read()
+    os.waitpid(child, 0)
+    return text
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_run_of_the_parent_is_refused_in_a_forked_process() -> None:
+    run = nh.start_run_sync(executor, everywhere=True)
+
+    def enter() -> int:
+        with run.active():
+            return stars_sync("***")
+
+    def open_another() -> int:
+        with nh.start_run_sync(executor, everywhere=True).active():
+            return stars_sync("***")
+
+    def leave() -> None:
+        inner.__exit__(None, None, None)
+
+    try:
+        assert stars_sync("***") == 3
+        for function in (lambda: stars_sync("***"), enter, run.close):
+            assert in_fork(function).startswith("RunForkedError: No run is active in this process.")
+        assert in_fork(open_another) == "returned 3"
+        with nh.run(executor) as inner:
+            assert stars_sync("***") == 3
+            assert in_fork(lambda: stars_sync("***")).startswith("RunForkedError")
+            assert in_fork(leave) == "returned None"
+        assert stars_sync("***") == 3
+    finally:
+        run.close()
+    assert in_fork(lambda: stars_sync("***")).startswith("NighthawkError: No run is active. Enter one")

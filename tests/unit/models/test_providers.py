@@ -355,3 +355,21 @@ def test_a_codec_is_loaded_when_it_is_needed_first() -> None:
 @every("facts", PROVIDERS.values())
 def test_every_provider_of_the_catalog_has_a_codec_of_its_protocols_name(facts: ProviderFacts) -> None:
     assert create_codec(facts.protocol).name == facts.protocol
+
+
+@pytest.mark.parametrize(
+    ("model_id", "meant"),
+    [
+        ("openai:gpt-5", "'openai-responses:gpt-5' or 'openai-chat:gpt-5'"),
+        ("OpenAI:gpt-5", "'openai-responses:gpt-5' or 'openai-chat:gpt-5'"),
+        ("gpt:gpt-5", "'openai-responses:gpt-5' or 'openai-chat:gpt-5'"),
+        ("Anthropic:any", "'anthropic:any'"),
+        ("gemini:any", "'google:any'"),
+        ("aws:any", "'bedrock:any'"),
+        ("anthropc:any", "'anthropic'"),
+    ],
+)
+def test_a_provider_that_others_call_so_is_named_as_it_is_here(model_id: str, meant: str) -> None:
+    with pytest.raises(UnknownModelError) as refused:
+        create(model_id)
+    assert str(refused.value).endswith(f" Did you mean {meant}?")

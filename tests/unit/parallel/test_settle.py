@@ -1,11 +1,16 @@
 """`settle`: how every call ended."""
 
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
 import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
+import nighthawk_async as nh
 from nighthawk_async import parallel
 from nighthawk_async.parallel import DeadlineExceededError, Failed, Settled, Succeeded
+from nighthawk_async.testing import ScriptedExecutor
 
 pytestmark = pytest.mark.anyio
 
@@ -91,6 +96,44 @@ async def test_a_deadline_of_each_call_is_a_failure_of_that_call_alone() -> None
 
 
 @pytest.mark.virtual_time
-async def test_the_deadline_of_everything_is_raised() -> None:
-    with pytest.raises(DeadlineExceededError, match=r"parallel\.settle"):
-        await parallel.settle(anyio.sleep, [1, 10], deadline=5)
+async def test_the_deadline_of_everything_keeps_what_has_finished() -> None:
+    async def wait(seconds: int) -> int:
+        await anyio.sleep(seconds)
+        return seconds
+
+    def seconds() -> Iterator[int]:
+        yield from (1, 10, 2, 4, 5)
+
+    cases: list[tuple[Iterable[int], list[int]]] = [
+        ([1, 10, 2, 4, 5], [10, 4, 5]),
+        (seconds(), [10, 4]),  # no further item was taken
+    ]
+    for items, left in cases:
+        settled = await parallel.settle(wait, items, deadline=5, max_concurrent=2)
+        assert settled.values() == [1, 2]
+        late = [each for each in settled if isinstance(each, parallel.Failed)]
+        assert [each.item for each in late] == left
+        assert [str(each.error) for each in late] == [
+            "parallel.settle exceeded its deadline of 5 seconds"
+        ] * len(left)
+    assert (await parallel.settle(wait, [1, 2], deadline=5)).values() == [1, 2]
+
+
+async def test_outcomes_know_their_items() -> None:
+    async def halve(number: int) -> int:
+        if number % 2:
+            raise ValueError(number)
+        return number // 2
+
+    settled = await parallel.settle(halve, [4, 3])
+    assert [each.item for each in settled] == [4, 3]
+    assert settled.outcomes[0] == parallel.Succeeded(2)
+    assert repr(settled.outcomes[0]) == "Succeeded(value=2)"
+
+
+async def test_the_deadline_of_everything_is_raised_in_a_run_with_a_journal(tmp_path: Path) -> None:
+    """A later life could not tell which calls had ended in time."""
+    with nh.journal.open(f"sqlite:///{tmp_path}/runs.db") as store:
+        async with nh.run(ScriptedExecutor(), journal=store, run_id="run"):
+            with pytest.raises(DeadlineExceededError, match=r"parallel\.settle"):
+                await parallel.settle(anyio.sleep, [0, 100], deadline=0.01)

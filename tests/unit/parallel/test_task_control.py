@@ -5,6 +5,7 @@ from typing import Any
 
 import anyio
 import pytest
+from anyio.lowlevel import checkpoint
 
 from nighthawk_async.parallel import (
     AlreadyResumedError,
@@ -452,3 +453,25 @@ class Uncomparable(Loop):
 
     def __eq__(self, other: object) -> bool:
         raise NotImplementedError
+
+
+async def test_waiting_until_a_task_is_suspended_begins_before_its_first_work() -> None:
+    loop = Loop()
+
+    async def suspend_and_go_on() -> None:
+        await handle.wait_suspended()
+        handle.resume()
+        await anyio.wait_all_tasks_blocked()
+        loop.go_on()
+
+    async with open_tasks() as tasks, anyio.create_task_group() as waiting:
+        handle = tasks.start(loop.run, 2)
+        waiting.start_soon(suspend_and_go_on)
+        await loop.in_turn.wait()
+        handle.suspend()
+        loop.go_on()
+        assert await handle == "done"
+    async with open_tasks() as tasks:
+        handle = tasks.start(checkpoint)
+        with pytest.raises(TaskEndedError, match="has ended: it is completed"):
+            await handle.wait_suspended()

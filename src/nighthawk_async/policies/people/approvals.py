@@ -275,6 +275,10 @@ async def _take_no_more(answers: GivenAnswers) -> None:
     """Wait for no votes."""
 
 
+_NOBODY = "nobody is there to be asked; give the run human=…, for example human=store.people()"
+"""The reason where there is no handler. People answer through the store, that of the run's journal."""
+
+
 async def _ask_people(
     request: ApprovalRequest,
     handler: HumanHandler | None,
@@ -300,8 +304,7 @@ async def _ask_people(
                 task_group.cancel_scope.cancel()
     except NoHumanError as error:
         request.ballot.end("denied")
-        reason = str(error) or "nobody is there to be asked"
-        raise NobodyToApproveError(request.action, reason=reason) from error
+        raise NobodyToApproveError(request.action, reason=str(error) or _NOBODY) from error
 
 
 async def _hand_over(request: ApprovalRequest, handler: HumanHandler) -> None:

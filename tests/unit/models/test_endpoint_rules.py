@@ -130,7 +130,7 @@ def body_of(model: HttpModel, request: ModelRequest) -> dict[str, Any]:
 
 
 def refusal_of(provider: str, body: Mapping[str, Any], name: str = "m") -> ModelReply | None:
-    path = f"/{name}:streamRawPredict"
+    path = f"/{name}:streamRawPredict" if provider == "vertex-anthropic" else "/"
     request = RecordedRequest(method="POST", path=path, headers={}, content=b"", body=body)
     return find_refusal(request, checks_of(provider))
 

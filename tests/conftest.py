@@ -34,7 +34,7 @@ from tests.warm_python import open_template
 from tests.weekly import keep_cases_of_every_change, keep_one_case
 
 WATCH = EventLoopWatch(bound_seconds=2.0)
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 60.0
 _SESSION = ExitStack()
 _OUTCOME = pytest.StashKey[bool]()
 _ATTEMPTS = pytest.StashKey[Attempts]()

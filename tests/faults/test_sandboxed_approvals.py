@@ -3,6 +3,7 @@
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -37,7 +38,7 @@ def test_an_approval_from_inside_of_a_sandbox_outlives_its_process(
     if kind == "monty":
         pytest.importorskip("pydantic_monty")
     root = Path(__file__).parents[2]
-    arguments = {"folder": str(tmp_path), "backend": backend, "kind": kind}
+    arguments: dict[str, Any] = {"folder": str(tmp_path), "backend": backend, "kind": kind}
     with (
         ProgramKiller("tests.faults.sandboxed_program:main", {}, path=[root, root / "src"]) as killer,
         nh.journal.open(f"sqlite:///{tmp_path}/runs.db") as store,

@@ -116,16 +116,17 @@ def _is_by_model(value: Any, depth: int) -> bool:
 
     Also of a value in it, as far as it is searched.
     """
-    kind: type[object] = type(value)
+    kind: Any = type(value)
+    contents: Any = value
     if kind in _PLAIN:
         return False
     if any(map(_is_code_of_step, kind.__mro__[:-1])):
         return True
     items: tuple[Any, ...] = value.args if isinstance(value, BaseException) else ()
     if kind in (list, tuple, set, frozenset):
-        items = tuple(islice(value, _MOST_ITEMS))
+        items = tuple(islice(contents, _MOST_ITEMS))
     elif kind is dict:
-        items = tuple(islice(chain(value, value.values()), _MOST_ITEMS))
+        items = tuple(islice(chain(contents, contents.values()), _MOST_ITEMS))
     return bool(items) and (depth == 0 or any(_is_by_model(each, depth - 1) for each in items))
 
 

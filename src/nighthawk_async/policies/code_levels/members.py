@@ -407,7 +407,7 @@ class _ShownEnums(enum.EnumType):
         return cls.__subclasscheck__(type(instance))
 
     def __subclasscheck__(cls, subclass: type) -> bool:
-        kind = cls.__base__ if cls in _ENUMS else cls  # members of the program's are some too
+        kind = cls.__base__ if any(each is cls for each in _ENUMS) else cls  # the program's are some too
         return type.__subclasscheck__(cast("type", kind), subclass)
 
 

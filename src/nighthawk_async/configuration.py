@@ -17,7 +17,6 @@ from pydantic import (
 
 from .errors import UnknownModelError
 from .secret_names import is_masked, masked
-from .suggestions import did_you_mean
 from .types.code import CodeLevel, CodeLevelName
 from .types.json import is_mapping
 from .types.model import OutcomeTransport
@@ -377,9 +376,8 @@ class StepExecutorConfiguration(BaseModel):
             known = cls.model_fields
             for name in data:
                 if name not in known:
-                    hint = did_you_mean(str(name), known)
                     raise ValueError(
-                        f"there is no option {name!r}.{hint} Settings of the model stand in model_settings, "
+                        f"there is no option {name!r}. Settings of the model stand in model_settings, "
                         f"as in model_settings={{{name!r}: …}}"
                     )
         return data

@@ -126,5 +126,5 @@ def test_settings_of_the_model_are_pointed_to_their_place() -> None:
     make: Any = nh.StepExecutorConfiguration
     with pytest.raises(ValidationError, match=r"'temperature'\. .* model_settings=\{'temperature': …\}"):
         make("openai-chat:any", temperature=0.2)
-    with pytest.raises(ValidationError, match=r"no option 'max_turn'\. Did you mean 'max_turns'\?"):
+    with pytest.raises(ValidationError, match=r"no option 'max_turn'\."):
         make(max_turn=3)

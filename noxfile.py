@@ -345,7 +345,7 @@ def types(session: nox.Session) -> None:
 
 
 def check_first_pages(session: nox.Session, folder: Path) -> None:
-    """Check the pages that a user reads first with the default rules of ruff, mypy and pyright."""
+    """Check the pages that a user reads first with the default rules of ruff, mypy and pyright, and for errors that pylint sees."""
     session.run("python", "-m", "tests.types.pages", str(folder), "--first")
     session.run("ruff", "check", "--isolated", "--no-cache", "examples")
     for made in (folder, *sorted({each.parent for each in folder.glob("*/*.py")})):
@@ -353,6 +353,7 @@ def check_first_pages(session: nox.Session, folder: Path) -> None:
             files = [str(each) for each in sorted(made.glob("*.py"))]
             session.run("ruff", "check", "--isolated", "--no-cache", *files)
             session.run("mypy", "--config-file=", *files)
+            session.run("pylint", "--errors-only", *files)
     (folder / "pyrightconfig.json").write_text(json.dumps({"include": ["."]}))
     session.run("pyright", "--pythonpath", python_of(session), "--project", str(folder))
 

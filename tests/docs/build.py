@@ -114,7 +114,7 @@ def missing_exports(site: Path) -> Iterator[str]:
 def exports(package: str) -> list[str]:
     """The exported names of a package or module, other packages left out."""
     name = package.partition(".")[2]
-    places = (PACKAGE / name / "__init__.pyi", PACKAGE / name / "__init__.py", PACKAGE / f"{name}.py")
+    places = (PACKAGE / name / "__init__.py", PACKAGE / f"{name}.py")
     source = next(place for place in places if place.exists())
     for node in ast.parse(source.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":

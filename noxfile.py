@@ -365,13 +365,14 @@ def python_of(session: nox.Session) -> str:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Build the site into site/, failing on any broken link; `-- serve` shows it while you write."""
+    """Build the site into site/, failing on broken links and lost words; `-- serve` shows it while you write."""
     prepare(session, "docs", project=False)
     if session.posargs:
         session.run("zensical", *session.posargs)
         return
     session.run("zensical", "build", "--clean", "--strict")
     session.run("python", "-m", "tests.docs.build", "site")
+    session.run("python", "-m", "tests.docs.words", "site")
 
 
 @nox.session

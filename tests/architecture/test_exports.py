@@ -151,7 +151,8 @@ def test_a_lazy_package_exports_exactly_what_type_checkers_see(name: str) -> Non
 def test_a_lazy_package_loads_each_name_from_where_type_checkers_find_it(name: str) -> None:
     module = MODULES[name]
     assert module.deferred is not None
-    call = next(node for node in ast.walk(module.tree) if isinstance(node, ast.Call))
+    calls = [node for node in ast.walk(module.tree) if isinstance(node, ast.Call)]
+    call = next(each for each in calls if ast.unparse(each.func) == "attach_exports")
     given = {each.arg: ast.literal_eval(each.value) for each in call.keywords}
     imports = [node for node in module.deferred.body if isinstance(node, ast.ImportFrom)]
     named = {_source(node): [alias.name for alias in node.names] for node in imports}

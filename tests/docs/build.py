@@ -5,6 +5,7 @@ highlighted as programs. Fails when a page is missing, or an export of a public 
 """
 
 import ast
+import json
 import re
 import shutil
 import sys
@@ -24,6 +25,7 @@ QUOTES = '"""'
 def main(site: Path) -> None:
     """Complete a site."""
     write_markdown(site)
+    order_search(site)
     (site / "llms.txt").write_text("".join(index_lines()), encoding="utf-8")
     for page in site.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
@@ -39,6 +41,16 @@ def write_markdown(site: Path) -> None:
         target = site / file
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(DOCS / file, target)
+
+
+def order_search(site: Path) -> None:
+    """Order what the search finds as the navigation does: of equal matches it shows the first, guides first."""
+    path = site / "search.json"
+    index = json.loads(path.read_text(encoding="utf-8"))
+    files = [file.removesuffix(".md").removesuffix("index").rstrip("/") for _, _, file in navigation()]
+    places = {file: place for place, file in enumerate(files)}
+    index["items"].sort(key=lambda item: places[item["location"].partition("#")[0].rstrip("/")])
+    path.write_text(json.dumps(index), encoding="utf-8")
 
 
 def navigation() -> Iterator[tuple[str, str, str]]:

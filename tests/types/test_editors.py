@@ -5,6 +5,9 @@ import pytest
 
 import nighthawk_async as nh
 
+HERE = jedi.InterpreterEnvironment()
+"""Looks at the packages of this process; another environment starts one."""
+
 FUNCTIONS = (
     *("natural_function", "run", "scope", "step", "step_sync", "start_run", "budget", "permissions", "tool"),
     *("tool_set", "once", "blocking", "ask_user", "request_approval", "progress", "transcript", "deadline"),
@@ -17,7 +20,7 @@ POLICIES = ("hooks", "oversight", "human", "permissions", "egress", "budget", "r
 
 def program(line: str) -> "jedi.Script":
     """A program that uses the library in its last line."""
-    return jedi.Script(f"import nighthawk_async as nh\n{line}")
+    return jedi.Script(f"import nighthawk_async as nh\n{line}", environment=HERE)
 
 
 def test_every_export_is_completed() -> None:
@@ -27,7 +30,7 @@ def test_every_export_is_completed() -> None:
 
 @pytest.mark.parametrize("room", ["evals", "testing", "asgi", "journal", "parallel"])
 def test_every_export_of_a_room_is_completed(room: str) -> None:
-    script = jedi.Script(f"from nighthawk_async.{room} import ")
+    script = jedi.Script(f"from nighthawk_async.{room} import ", environment=HERE)
     completed = {each.name for each in script.complete(1, len(f"from nighthawk_async.{room} import "))}
     assert set(__import__(f"nighthawk_async.{room}", fromlist=["__all__"]).__all__) <= completed
 

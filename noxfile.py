@@ -345,7 +345,7 @@ def types(session: nox.Session) -> None:
 
 
 def check_first_pages(session: nox.Session, folder: Path) -> None:
-    """Check the pages that a user reads first with the default rules of ruff, mypy and pyright, and for errors that pylint sees."""
+    """Check the pages that a user reads first by the default rules of ruff, mypy, pyright and pylint."""
     session.run("python", "-m", "tests.types.pages", str(folder), "--first")
     session.run("ruff", "check", "--isolated", "--no-cache", "examples")
     for made in (folder, *sorted({each.parent for each in folder.glob("*/*.py")})):
@@ -365,7 +365,7 @@ def python_of(session: nox.Session) -> str:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Build the site into site/, failing on broken links and lost words; `-- serve` shows it while you write."""
+    """Build the site into site/, failing on broken links or lost words; `-- serve` shows it as you write."""
     prepare(session, "docs", project=False)
     if session.posargs:
         session.run("zensical", *session.posargs)

@@ -44,7 +44,7 @@ def write_markdown(site: Path) -> None:
 
 
 def order_search(site: Path) -> None:
-    """Order what the search finds as the navigation does: of equal matches it shows the first, guides first."""
+    """Order what the search finds as the navigation does: of equal matches the first is shown."""
     path = site / "search.json"
     index = json.loads(path.read_text(encoding="utf-8"))
     files = [file.removesuffix(".md").removesuffix("index").rstrip("/") for _, _, file in navigation()]

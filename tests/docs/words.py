@@ -64,7 +64,6 @@ WORDS: Mapping[str, str] = {
     "langchain": "coming-from/",
     "pydantic ai": "coming-from/",
     "image input": "models/",
-    "citations": "models/",
     "pylint": "linters-and-type-checkers/",
 }
 """What people type into a search, and the page that answers it."""

@@ -1,4 +1,4 @@
-"""What jedi, which reads a program and runs nothing, tells of the library: completions, signatures and help."""
+"""What jedi, which runs nothing, tells of the library: completions, signatures and help."""
 
 import jedi
 import pytest

@@ -44,3 +44,9 @@ def test_functions_show_a_signature_and_help() -> None:
         if not signatures or not any(each.docstring() for each in helped):
             silent.append(name)
     assert silent == []
+
+
+@pytest.mark.parametrize("name", ["run", "scope", "asgi.NighthawkMiddleware"])
+def test_policies_are_keywords_of_the_signature(name: str) -> None:
+    (signature,) = program(f"nh.{name}(").get_signatures()
+    assert set(POLICIES) <= {each.name for each in signature.params}

@@ -49,7 +49,8 @@ def order_search(site: Path) -> None:
     index = json.loads(path.read_text(encoding="utf-8"))
     files = [file.removesuffix(".md").removesuffix("index").rstrip("/") for _, _, file in navigation()]
     places = {file: place for place, file in enumerate(files)}
-    index["items"].sort(key=lambda item: places[item["location"].partition("#")[0].rstrip("/")])
+    items: list[dict[str, str]] = index["items"]
+    items.sort(key=lambda item: places[item["location"].partition("#")[0].rstrip("/")])
     path.write_text(json.dumps(index), encoding="utf-8")
 
 

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Never
+from typing import TYPE_CHECKING, Any, Never, cast
 
 import anyio
 
@@ -390,7 +390,7 @@ class NighthawkMiddleware:
                 max_depth=max_depth,
                 tools=tools,
                 skills=skills,
-                **given,
+                **cast("Any", given),  # nothing else is in it
             )
 
         make_run()  # so that bad arguments raise here

@@ -402,7 +402,7 @@ def pyright_project(folder: Path) -> dict[str, object]:
 
 
 def check_first_pages(session: nox.Session, folder: Path, *, cache: Path) -> None:
-    """Check the pages that a user reads first with the default rules of ruff and mypy.
+    """Check the pages that a user reads first with the default rules of ruff and mypy, and for errors of pylint.
 
     Args:
         session: The session.
@@ -415,6 +415,8 @@ def check_first_pages(session: nox.Session, folder: Path, *, cache: Path) -> Non
         with session.chdir(made):  # as its reader does, for whom the files of the folder are their own
             session.run("ruff", "check", "--isolated", "--no-cache", *files)
             session.run("mypy", "--config-file=", f"--cache-dir={cache}", *files)
+            if made.name in (folder.name, "tutorial"):
+                session.run("pylint", "--errors-only", *files)
 
 
 def python_of(session: nox.Session) -> str:
@@ -424,13 +426,14 @@ def python_of(session: nox.Session) -> str:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Build the site into site/, failing on any broken link; `-- serve` shows it while you write."""
+    """Build the site into site/, failing on broken links or lost words; `-- serve` shows it as you write."""
     prepare(session, "docs", project=False)
     if session.posargs:
         session.run("zensical", *session.posargs)
         return
     session.run("zensical", "build", "--clean", "--strict")
     session.run("python", "-m", "tests.docs.build", "site")
+    session.run("python", "-m", "tests.docs.words", "site")
 
 
 @nox.session

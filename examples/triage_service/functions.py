@@ -42,7 +42,7 @@ async def feel(review: str) -> Sentiment:
     The embedded model is so small that the words matter: of twelve tickets it takes three to six for the
     opposite when the block speaks of tickets or messages, and none like this.
     """
-    label: Sentiment
+    label: Sentiment = nh.unset
     """natural
     Set <:label> to the sentiment of the product review <review>: positive or negative.
     """
@@ -81,7 +81,7 @@ def find_incidents(word: str) -> list[str]:
 @nh.natural_function
 async def investigate(ticket: str) -> str:
     """Look into a ticket and write to its author."""
-    reply: Reply
+    reply: Reply = nh.unset
     """natural
     Find out with <find_incidents> whether what <ticket> tells of is known already. Then set <:reply> to a
     polite reply to the customer who wrote it: what is known, and what happens next.

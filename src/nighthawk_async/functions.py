@@ -95,14 +95,13 @@ def _placed_from_thread(function: Callable[..., Any], placement: Placement) -> C
 
 if TYPE_CHECKING:
     from .kernel import around_calls, function_calls
-    from .policies.arguments import PolicyArguments
     from .policies.budgets.budget import Budget
     from .policies.budgets.terms import BudgetLimits
     from .policies.oversight.inspection import Verify
     from .scopes import Scope
     from .skills import skill as skill_types
 else:
-    Budget = BudgetLimits = PolicyArguments = Scope = Verify = object
+    Budget = BudgetLimits = Scope = Verify = object
     around_calls = LazyModule("nighthawk_async.kernel.around_calls")  # few programs have policies around them
     skill_types = LazyModule("nighthawk_async.skills.skill")  # few functions have skills
 
@@ -267,17 +266,20 @@ def scope_maker(
     sets = None if tools is None else sets_of(tools)
     offered = None if skills is None else skill_types.skills_of(skills)
     executor = None if model is None else FunctionExecutor(model)
-    policies: PolicyArguments = {} if limits is None else {"step_budget": _step_budget(limits)}
-    if code is not None:
-        from .policies.code_levels.levels import checked_level  # as above
-
-        policies["code"] = checked_level(code)
+    budget = UNSET if limits is None else _step_budget(limits)
+    level = UNSET if code is None else _checked_level(code)
 
     def make_scope() -> Scope:
         inner = None if executor is None else executor.inside(get_step_executor())
-        return scope(step_executor=inner, tools=sets, skills=offered, **policies)
+        return scope(step_executor=inner, tools=sets, skills=offered, step_budget=budget, code=level)
 
     return make_scope
+
+
+def _checked_level(code: CodeLevelName | CodeLevel) -> CodeLevelName | CodeLevel:
+    from .policies.code_levels.levels import checked_level  # here, because few functions set a level
+
+    return checked_level(code)
 
 
 def _step_budget(limits: "BudgetLimits | Budget") -> "Budget":

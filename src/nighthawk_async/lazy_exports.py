@@ -1,7 +1,8 @@
 """Loading on first use: what a package exports, and modules that few calls and annotations need.
 
 The exports of a package are listed in its code, not in a data file beside it, so that they are found in a zip
-archive and in a packed application too. `__init__.pyi` lists the same names for type checkers.
+archive and in a packed application too. Type checkers, linters and editors, which only read, find the same
+names as imports under `TYPE_CHECKING` and in `__all__` (`tests/architecture/test_exports.py`).
 """
 
 # Not used here: `dataclasses` inspects this module even while another thread is loading it.
@@ -13,8 +14,8 @@ from types import ModuleType
 
 def attach_exports(
     package: str, *, names: Mapping[str, Iterable[str]], submodules: Iterable[str] = ()
-) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
-    """Return `__getattr__`, `__dir__` and `__all__` for a package that loads its exports on first use.
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Return `__getattr__` and `__dir__` for a package that loads its exports on first use.
 
     The submodules that names are taken from are attributes of the package, though not exported.
 
@@ -45,7 +46,7 @@ def attach_exports(
         hint = _right_place(name, package, submodules) or did_you_mean(name, [*exported, *sources])
         raise AttributeError(f"module {package!r} has no attribute {name!r}.{hint}")
 
-    return load_attribute, lambda: exported.copy(), exported
+    return load_attribute, exported.copy
 
 
 def _right_place(name: str, package: str, submodules: Iterable[str]) -> str:

@@ -1,7 +1,7 @@
 """`run`: the context manager in which steps run (specification 10)."""
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar, Unpack, cast, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Never, ParamSpec, TypeVar, cast, get_args
 
 from .actors.errors import check_seconds
 from .agent.policies import Fitting
@@ -9,15 +9,29 @@ from .errors import NighthawkError
 from .executors.choice import ExecutorChoice, chosen_executor
 from .journal_ports import RunOpener
 from .kernel.environment import find_environment
-from .kernel.policy import InnerScope, Policies, Position
+from .kernel.policy import InnerScope, Policies, Policy, Position
 from .kernel.run import Run
 from .kernel.run_state import DEFAULT_MAX_DEPTH, Server, SyncBackend, checked_max_concurrent_steps
 from .kernel.tools import ToolSet, ToolSource
 from .lazy_exports import LazyModule
-from .policies.arguments import PolicyArguments, with_arguments
+from .policies.arguments import (
+    PolicyArguments,
+    attempt_types,
+    budget_types,
+    egress_types,
+    given_policies,
+    hook_types,
+    mutation_types,
+    oversight_types,
+    people_types,
+    permission_types,
+    with_arguments,
+)
 from .policies.people.default_handler import find_default_handler
 from .ports import Model
+from .types.code import CodeLevel, CodeLevelName
 from .types.model import ModelRequest
+from .types.unset import UNSET, Unset
 
 if TYPE_CHECKING:
     from .agent.task import AgentTask, Conversation
@@ -69,7 +83,19 @@ def run(
     skills: "skill_types.SkillSource | None" = None,
     servers: Mapping[str, Server] | None = None,
     everywhere: bool = False,
-    **policies: Unpack[PolicyArguments],
+    hooks: "hook_types.Hooks | Sequence[hook_types.Hooks] | Unset | None" = UNSET,
+    oversight: "oversight_types.Oversight | Unset | None" = UNSET,
+    verify: "oversight_types.Verify | Unset | None" = UNSET,
+    human: "people_types.HumanHandler | Unset | None" = UNSET,
+    permissions: "permission_types.Permissions | Unset | None" = UNSET,
+    egress: "egress_types.Egress | Unset | None" = UNSET,
+    budget: "budget_types.Budget | Unset | None" = UNSET,
+    step_budget: "budget_types.Budget | Unset | None" = UNSET,
+    resilience: "attempt_types.StepBaseline | Unset | None" = UNSET,
+    concurrent_mutation: "mutation_types.ConcurrentMutation | Unset" = UNSET,
+    code: "CodeLevelName | CodeLevel | Unset" = UNSET,
+    policies: "Policy | Sequence[Policy] | Unset | None" = UNSET,
+    **unknown: Never,
 ) -> Run:
     """Run the steps inside with a model.
 
@@ -106,8 +132,23 @@ def run(
             entered, with `async with`. See the page "MCP".
         everywhere: Whether it is the run of every call in the process that has none, in any task, thread or
             event loop. One run at a time can be that.
-        policies: `hooks`, `oversight`, `verify`, `human`, `permissions`, `egress`, `budget`, `step_budget`,
-            `resilience`, `concurrent_mutation`, `code` and `policies`; see `PolicyArguments`.
+        hooks: Functions that are called for events; a `Hooks` object, or several.
+        oversight: Who inspects tool calls and commits, and may change or reject them; None for nobody.
+        verify: The checks of whether a step inside is done.
+        human: The handler that asks people, for `ask_user` and `request_approval`.
+        permissions: The calls that are permitted; see `nighthawk_async.permissions`.
+        egress: The hosts that may be reached; see `nighthawk_async.egress`.
+        budget: The budget of all steps inside together; see `nighthawk_async.budget`.
+        step_budget: The budget of each step inside, with an account of its own.
+        resilience: The retries, fallbacks and timeout of each step inside: a
+            `nighthawk_async.resilience.Baseline`; None for none.
+        concurrent_mutation: The reaction to a step that changes an object which another step in flight has
+            bound: `warn` (the default of a run), `error`, `first` or `ignore`.
+        code: What code of models may do: `none`, `shown` (the default), `python`, or a sandbox.
+        policies: The program's own policies, one or a list: objects of classes derived from
+            `nighthawk_async.Policy`. Of these twelve arguments, permissions, egress, budgets and the level of
+            code hold in nested runs as well.
+        unknown: Any other argument is refused.
 
     Returns:
         A context manager, for `async with` and for `with`.
@@ -129,11 +170,27 @@ def run(
         raise NighthawkError(f"run_id must be a text, not {run_id!r}")
     _check_park_after(park_after, journal)
     offered = None if skills is None else skill_types.skills_of(skills)
-    if policies.get("hooks", ()) is None:
+    if hooks is None:
         raise NighthawkError("hooks must be a Hooks object, or a list of them, not None")
 
+    given = given_policies(
+        unknown,
+        hooks=hooks,
+        oversight=oversight,
+        verify=verify,
+        human=human,
+        permissions=permissions,
+        egress=egress,
+        budget=budget,
+        step_budget=step_budget,
+        resilience=resilience,
+        concurrent_mutation=concurrent_mutation,
+        code=code,
+        policies=policies,
+    )
+
     def resolve_policies() -> Policies:
-        arguments: PolicyArguments = {"concurrent_mutation": "warn", **policies}
+        arguments: PolicyArguments = {"concurrent_mutation": "warn", **given}
         parent = find_environment()
         if arguments.get("human") is None:
             arguments.pop("human", None)  # no handler

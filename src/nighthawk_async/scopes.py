@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import replace
 from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Literal, ParamSpec, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Literal, Never, ParamSpec, TypeVar, cast
 
 from .configuration import StepExecutorConfiguration
 from .errors import NighthawkError
@@ -21,8 +21,20 @@ from .kernel.usage_meter import UsageMeter
 from .lazy_exports import LazyModule
 from .natural.program import is_usable_name
 from .parallel.calling import wrap_calls
-from .policies.arguments import PolicyArguments, with_arguments
+from .policies.arguments import (
+    attempt_types,
+    budget_types,
+    egress_types,
+    given_policies,
+    hook_types,
+    mutation_types,
+    oversight_types,
+    people_types,
+    permission_types,
+    with_arguments,
+)
 from .tracing import traced
+from .types.code import CodeLevel, CodeLevelName
 from .types.json import is_text
 from .types.unset import UNSET, Unset
 
@@ -121,7 +133,19 @@ def scope(
     tools: Sequence[ToolSource] | None = None,
     skills: "skill_types.SkillSource | None" = None,
     past: Transcript | Unset | None = UNSET,
-    **policies: Unpack[PolicyArguments],
+    hooks: "hook_types.Hooks | Sequence[hook_types.Hooks] | Unset | None" = UNSET,
+    oversight: "oversight_types.Oversight | Unset | None" = UNSET,
+    verify: "oversight_types.Verify | Unset | None" = UNSET,
+    human: "people_types.HumanHandler | Unset | None" = UNSET,
+    permissions: "permission_types.Permissions | Unset | None" = UNSET,
+    egress: "egress_types.Egress | Unset | None" = UNSET,
+    budget: "budget_types.Budget | Unset | None" = UNSET,
+    step_budget: "budget_types.Budget | Unset | None" = UNSET,
+    resilience: "attempt_types.StepBaseline | Unset | None" = UNSET,
+    concurrent_mutation: "mutation_types.ConcurrentMutation | Unset" = UNSET,
+    code: "CodeLevelName | CodeLevel | Unset" = UNSET,
+    policies: "Policy | Sequence[Policy] | Unset | None" = UNSET,
+    **unknown: Never,
 ) -> Scope:
     """Run the steps inside with other settings.
 
@@ -147,8 +171,23 @@ def scope(
         past: The transcript of an earlier step (`nighthawk_async.transcript`), which the conversation of each
             step inside begins with: each from the same point. Steps that these steps start, through tools,
             have none of it. None for none, omitted for no change.
-        policies: `hooks`, `oversight`, `verify`, `human`, `permissions`, `egress`, `budget`, `step_budget`,
-            `resilience`, `concurrent_mutation`, `code` and `policies`; see `PolicyArguments`.
+        hooks: Functions that are called for events; a `Hooks` object, or several.
+        oversight: Who inspects tool calls and commits, and may change or reject them; None for nobody.
+        verify: The checks of whether a step inside is done.
+        human: The handler that asks people, for `ask_user` and `request_approval`.
+        permissions: The calls that are permitted; see `nighthawk_async.permissions`.
+        egress: The hosts that may be reached; see `nighthawk_async.egress`.
+        budget: The budget of all steps inside together; see `nighthawk_async.budget`.
+        step_budget: The budget of each step inside, with an account of its own.
+        resilience: The retries, fallbacks and timeout of each step inside: a
+            `nighthawk_async.resilience.Baseline`; None for none.
+        concurrent_mutation: The reaction to a step that changes an object which another step in flight has
+            bound: `warn` (the default of a run), `error`, `first` or `ignore`.
+        code: What code of models may do: `none`, `shown` (the default), `python`, or a sandbox.
+        policies: The program's own policies, one or a list: objects of classes derived from
+            `nighthawk_async.Policy`. Of these twelve arguments, permissions, egress, budgets and the level of
+            code hold in nested runs as well.
+        unknown: Any other argument is refused.
 
     Returns:
         A context manager, for `with` and for `async with`, that returns the active executor; and a decorator,
@@ -168,11 +207,26 @@ def scope(
     sets = None if tools is None else sets_of(tools)
     offered = None if skills is None else skill_types.skills_of(skills)
     inner_past = UNSET if past is UNSET else _past_of(past)
+    given = given_policies(
+        unknown,
+        hooks=hooks,
+        oversight=oversight,
+        verify=verify,
+        human=human,
+        permissions=permissions,
+        egress=egress,
+        budget=budget,
+        step_budget=step_budget,
+        resilience=resilience,
+        concurrent_mutation=concurrent_mutation,
+        code=code,
+        policies=policies,
+    )
 
     def resolve(parent: Environment) -> Environment:
         executor = _inner_executor(parent.step_executor, step_executor, step_executor_configuration)
         inner = InnerScope(executor, is_added=is_added)
-        inside = with_arguments(parent.policies, policies, inner, entry=scope)
+        inside = with_arguments(parent.policies, given, inner, entry=scope)
         if not isinstance(inner_past, Unset):
             inside = inside.with_only(Position.PASTS, inner_past)
         if offered is not None:

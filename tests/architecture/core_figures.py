@@ -206,7 +206,7 @@ def reach(*, eager_only: bool) -> list[Module]:
         name = waiting.popleft()
         if name not in found:
             module = found[name] = MODULES[name]
-            if module.stub is None:
+            if module.deferred is None:
                 items = imports_of(name)
                 waiting.extend(item.target for item in items if item.is_top_level or not eager_only)
     return list(found.values())

@@ -46,23 +46,27 @@ class Module:
         return _parse(self.path)
 
     @cached_property
-    def stub(self) -> ast.Module | None:
-        """The syntax tree of the `.pyi` beside it, which says what a package loads on first use."""
-        path = self.path.with_suffix(".pyi")
-        return _parse(path) if path.exists() else None
+    def deferred(self) -> ast.Module | None:
+        """The imports that a package leaves to the first use of each name, and its `__all__`."""
+        if not any("attach_exports(__name__" in ast.unparse(node) for node in self.tree.body):
+            return None
+        body: list[ast.stmt] = []
+        for node in self.tree.body:
+            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+                body += node.body
+            elif ast.unparse(node).startswith("__all__ = "):
+                body.append(node)
+        return ast.Module(body=body, type_ignores=[])
 
     @cached_property
     def imports(self) -> "tuple[Import, ...]":
-        """Every import in it and in its stub, wherever it stands, relative ones resolved.
+        """Every import in it, wherever it stands, relative ones resolved.
 
         `importlib.import_module` and `__import__` with a literal name count too.
         """
-        nodes = _imports_in(self.tree, is_top_level=True)
-        if self.stub is not None:
-            nodes += _imports_in(self.stub, is_top_level=False)
         return tuple(
             Import(target=target, line=node.lineno, is_top_level=is_top_level)
-            for node, is_top_level in nodes
+            for node, is_top_level in _imports_in(self.tree, is_top_level=True)
             for target in _targets(self, node)
         )
 

@@ -5,6 +5,7 @@ highlighted as programs. Fails when a page is missing, or an export of a public 
 """
 
 import ast
+import json
 import re
 import shutil
 import sys
@@ -24,6 +25,7 @@ QUOTES = '"""'
 def main(site: Path) -> None:
     """Complete a site."""
     write_markdown(site)
+    order_search(site)
     (site / "llms.txt").write_text("".join(index_lines()), encoding="utf-8")
     for page in site.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
@@ -39,6 +41,17 @@ def write_markdown(site: Path) -> None:
         target = site / file
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(DOCS / file, target)
+
+
+def order_search(site: Path) -> None:
+    """Order what the search finds as the navigation does: of equal matches the first is shown."""
+    path = site / "search.json"
+    index = json.loads(path.read_text(encoding="utf-8"))
+    files = [file.removesuffix(".md").removesuffix("index").rstrip("/") for _, _, file in navigation()]
+    places = {file: place for place, file in enumerate(files)}
+    items: list[dict[str, str]] = index["items"]
+    items.sort(key=lambda item: places[item["location"].partition("#")[0].rstrip("/")])
+    path.write_text(json.dumps(index), encoding="utf-8")
 
 
 def navigation() -> Iterator[tuple[str, str, str]]:
@@ -114,7 +127,7 @@ def missing_exports(site: Path) -> Iterator[str]:
 def exports(package: str) -> list[str]:
     """The exported names of a package or module, other packages left out."""
     name = package.partition(".")[2]
-    places = (PACKAGE / name / "__init__.pyi", PACKAGE / name / "__init__.py", PACKAGE / f"{name}.py")
+    places = (PACKAGE / name / "__init__.py", PACKAGE / f"{name}.py")
     source = next(place for place in places if place.exists())
     for node in ast.parse(source.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":

@@ -1,15 +1,37 @@
 """Natural functions behind HTTP: a middleware for any ASGI application, on Trio or asyncio. Floor 6."""
 
+from typing import TYPE_CHECKING
+
 from ..lazy_exports import attach_exports
 
-__getattr__, __dir__, __all__ = attach_exports(
-    __name__,
-    names={
-        "dashboard.application": ("Dashboard",),
-        "event_stream": ("StreamResponse", "stream_node", "stream_response"),
-        "event_stream_live": ("events_between",),
-        "event_stream_encoding": ("StreamEvent",),
-        "middleware": ("NighthawkMiddleware",),
-        "problems": ("Problem", "find_problem"),
-    },
-)
+if TYPE_CHECKING:
+    from .dashboard.application import Dashboard
+    from .event_stream import StreamResponse, stream_node, stream_response
+    from .event_stream_encoding import StreamEvent
+    from .event_stream_live import events_between
+    from .middleware import NighthawkMiddleware
+    from .problems import Problem, find_problem
+else:
+    __getattr__, __dir__ = attach_exports(
+        __name__,
+        names={
+            "dashboard.application": ("Dashboard",),
+            "event_stream": ("StreamResponse", "stream_node", "stream_response"),
+            "event_stream_live": ("events_between",),
+            "event_stream_encoding": ("StreamEvent",),
+            "middleware": ("NighthawkMiddleware",),
+            "problems": ("Problem", "find_problem"),
+        },
+    )
+
+__all__ = [
+    "Dashboard",
+    "NighthawkMiddleware",
+    "Problem",
+    "StreamEvent",
+    "StreamResponse",
+    "events_between",
+    "find_problem",
+    "stream_node",
+    "stream_response",
+]

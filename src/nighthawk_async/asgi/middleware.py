@@ -3,22 +3,35 @@
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Never, cast
 
 import anyio
 
 from ..errors import NighthawkError
 from ..executors.choice import ExecutorChoice
 from ..journal_ports import JournalStore
+from ..kernel.policy import Policy
 from ..kernel.run import Run
 from ..kernel.run_state import DEFAULT_MAX_DEPTH, SyncBackend
 from ..kernel.tools import ToolSource
 from ..observation import NodeWriter
 from ..observe.tree import TaskTree
 from ..parallel.outcomes import state_after
-from ..policies.arguments import CommonPolicyArguments
+from ..policies.arguments import (
+    attempt_types,
+    budget_types,
+    egress_types,
+    given_policies,
+    hook_types,
+    mutation_types,
+    oversight_types,
+    people_types,
+    permission_types,
+)
 from ..policies.budgets.budget import Budget
 from ..runs import checked_store, run
+from ..types.code import CodeLevel, CodeLevelName
+from ..types.unset import UNSET, Unset
 from .admission import Admission, RefusedError
 from .exchange import Outbox
 from .problems import (
@@ -295,8 +308,19 @@ class NighthawkMiddleware:
             certificate. None ignores the header.
         tools: The same as for `nighthawk_async.run`.
         skills: The same as for `nighthawk_async.run`.
-        policies: The same as for `nighthawk_async.run`, without the budget. Without a lifespan, the hooks of
+        hooks: The same as for `nighthawk_async.run`, like those that follow. Without a lifespan, the hooks of
             the run's own beginning and end must be `def`.
+        oversight: The same.
+        verify: The same.
+        human: The same.
+        permissions: The same.
+        egress: The same.
+        step_budget: The same.
+        resilience: The same.
+        concurrent_mutation: The same.
+        code: The same.
+        policies: The same.
+        unknown: Any other argument is refused.
 
     Raises:
         NighthawkError: An argument has a bad value.
@@ -326,10 +350,37 @@ class NighthawkMiddleware:
         journal: JournalStore | None = None,
         tools: Sequence[ToolSource] | None = None,
         skills: "SkillSource | None" = None,
-        **policies: Unpack[CommonPolicyArguments],
+        hooks: "hook_types.Hooks | Sequence[hook_types.Hooks] | Unset | None" = UNSET,
+        oversight: "oversight_types.Oversight | Unset | None" = UNSET,
+        verify: "oversight_types.Verify | Unset | None" = UNSET,
+        human: "people_types.HumanHandler | Unset | None" = UNSET,
+        permissions: "permission_types.Permissions | Unset | None" = UNSET,
+        egress: "egress_types.Egress | Unset | None" = UNSET,
+        step_budget: "budget_types.Budget | Unset | None" = UNSET,
+        resilience: "attempt_types.StepBaseline | Unset | None" = UNSET,
+        concurrent_mutation: "mutation_types.ConcurrentMutation | Unset" = UNSET,
+        code: "CodeLevelName | CodeLevel | Unset" = UNSET,
+        policies: "Policy | Sequence[Policy] | Unset | None" = UNSET,
+        **unknown: Never,
     ) -> None:
         if max_requests_per_client is not None and client_of is None:
             raise NighthawkError("max_requests_per_client needs client_of, which identifies the client")
+
+        given = given_policies(
+            unknown,
+            hooks=hooks,
+            oversight=oversight,
+            verify=verify,
+            human=human,
+            permissions=permissions,
+            egress=egress,
+            budget=run_budget,
+            step_budget=step_budget,
+            resilience=resilience,
+            concurrent_mutation=concurrent_mutation,
+            code=code,
+            policies=policies,
+        )
 
         def make_run() -> Run:
             return run(
@@ -337,10 +388,9 @@ class NighthawkMiddleware:
                 sync_backend=sync_backend,
                 max_concurrent_steps=max_concurrent_steps,
                 max_depth=max_depth,
-                budget=run_budget,
                 tools=tools,
                 skills=skills,
-                **policies,
+                **cast("Any", given),  # nothing else is in it
             )
 
         make_run()  # so that bad arguments raise here

@@ -4,16 +4,37 @@ Floor 2. An object of this package is the model setting `credentials`. It fetche
 library of a provider, or a function of the program, and belongs to no event loop. It knows nothing of models.
 """
 
+from typing import TYPE_CHECKING
+
 from ..lazy_exports import attach_exports
 
-__getattr__, __dir__, __all__ = attach_exports(
-    __name__,
-    names={
-        "..types.model": ("Credentials", "RefreshableCredentials"),
-        "aws_signatures": ("aws",),
-        "azure_tokens": ("azure",),
-        "bearer_token": ("Token", "bearer"),
-        "errors": ("CredentialError",),
-        "google_tokens": ("google",),
-    },
-)
+if TYPE_CHECKING:
+    from ..types.model import Credentials, RefreshableCredentials
+    from .aws_signatures import aws
+    from .azure_tokens import azure
+    from .bearer_token import Token, bearer
+    from .errors import CredentialError
+    from .google_tokens import google
+else:
+    __getattr__, __dir__ = attach_exports(
+        __name__,
+        names={
+            "..types.model": ("Credentials", "RefreshableCredentials"),
+            "aws_signatures": ("aws",),
+            "azure_tokens": ("azure",),
+            "bearer_token": ("Token", "bearer"),
+            "errors": ("CredentialError",),
+            "google_tokens": ("google",),
+        },
+    )
+
+__all__ = [
+    "CredentialError",
+    "Credentials",
+    "RefreshableCredentials",
+    "Token",
+    "aws",
+    "azure",
+    "bearer",
+    "google",
+]

@@ -8,63 +8,194 @@ Any async function is a subject. Trials run like all parallel work: in one run, 
 Statistics are over cases, never over trials. See the page "Evaluation".
 """
 
+from typing import TYPE_CHECKING
+
 from ..lazy_exports import attach_exports
 
-__getattr__, __dir__, __all__ = attach_exports(
-    __name__,
-    names={
-        "arms": ("Arm",),
-        "calibration": ("Agreement", "Labelled", "calibrate"),
-        "case_files": ("load_cases", "save_cases"),
-        "case_variants": ("reviewed", "variants"),
-        "cases": ("Case",),
-        "comparison": ("CaseDifference", "Comparison", "Verdict"),
-        "declarations": ("Evaluation", "evaluation"),
-        "errors": (
-            "CaseError",
-            "EvaluationError",
-            "NoExecutorError",
-            "RegressionError",
-            "ReportError",
-            "ScoreError",
-            "UndecidedError",
-        ),
-        "evaluating": ("evaluate",),
-        "gates": ("CaseVerdict", "GateResult", "GateVerdict", "check_gate"),
-        "grid": ("evaluate_grid",),
-        "grid_report": ("ArmComparison", "ArmFigures", "Grid", "load_grid"),
-        "html_report": ("report_as_page",),
-        "improvement": ("Improvement", "improve"),
-        "inspect_ai_export": ("export_inspect_ai",),
-        "journal_cases": ("RecordedAnswer", "RecordedRun", "cases_from_journal"),
-        "judges": ("Judge", "judge"),
-        "junit": ("junit_xml",),
-        "markdown": ("markdown_table",),
-        "promptfoo_export": ("export_promptfoo",),
-        "report": ("Report", "load_report"),
-        "report_tree": ("FollowedReport", "report_as_tree"),
-        "results": ("CaseResult", "TrialResult", "TrialStatus"),
-        "scorers": (
-            "close_to",
-            "cost_at_most",
-            "equals",
-            "holds",
-            "json_difference",
-            "matches_schema",
-            "seconds_at_most",
-            "similar_text",
-        ),
-        "scores": ("Score", "Scored", "Scorer", "Trial"),
-        "seeds": ("current_seed",),
-        "statistics": (
-            "Interval",
-            "bootstrap_interval",
-            "cases_needed",
-            "effect_size",
-            "holm",
-            "paired_p_value",
-            "pass_all",
-            "pass_at",
-        ),
-    },
-)
+if TYPE_CHECKING:
+    from .arms import Arm
+    from .calibration import Agreement, Labelled, calibrate
+    from .case_files import load_cases, save_cases
+    from .case_variants import reviewed, variants
+    from .cases import Case
+    from .comparison import CaseDifference, Comparison, Verdict
+    from .declarations import Evaluation, evaluation
+    from .errors import (
+        CaseError,
+        EvaluationError,
+        NoExecutorError,
+        RegressionError,
+        ReportError,
+        ScoreError,
+        UndecidedError,
+    )
+    from .evaluating import evaluate
+    from .gates import CaseVerdict, GateResult, GateVerdict, check_gate
+    from .grid import evaluate_grid
+    from .grid_report import ArmComparison, ArmFigures, Grid, load_grid
+    from .html_report import report_as_page
+    from .improvement import Improvement, improve
+    from .inspect_ai_export import export_inspect_ai
+    from .journal_cases import RecordedAnswer, RecordedRun, cases_from_journal
+    from .judges import Judge, judge
+    from .junit import junit_xml
+    from .markdown import markdown_table
+    from .promptfoo_export import export_promptfoo
+    from .report import Report, load_report
+    from .report_tree import FollowedReport, report_as_tree
+    from .results import CaseResult, TrialResult, TrialStatus
+    from .scorers import (
+        close_to,
+        cost_at_most,
+        equals,
+        holds,
+        json_difference,
+        matches_schema,
+        seconds_at_most,
+        similar_text,
+    )
+    from .scores import Score, Scored, Scorer, Trial
+    from .seeds import current_seed
+    from .statistics import (
+        Interval,
+        bootstrap_interval,
+        cases_needed,
+        effect_size,
+        holm,
+        paired_p_value,
+        pass_all,
+        pass_at,
+    )
+else:
+    __getattr__, __dir__ = attach_exports(
+        __name__,
+        names={
+            "arms": ("Arm",),
+            "calibration": ("Agreement", "Labelled", "calibrate"),
+            "case_files": ("load_cases", "save_cases"),
+            "case_variants": ("reviewed", "variants"),
+            "cases": ("Case",),
+            "comparison": ("CaseDifference", "Comparison", "Verdict"),
+            "declarations": ("Evaluation", "evaluation"),
+            "errors": (
+                "CaseError",
+                "EvaluationError",
+                "NoExecutorError",
+                "RegressionError",
+                "ReportError",
+                "ScoreError",
+                "UndecidedError",
+            ),
+            "evaluating": ("evaluate",),
+            "gates": ("CaseVerdict", "GateResult", "GateVerdict", "check_gate"),
+            "grid": ("evaluate_grid",),
+            "grid_report": ("ArmComparison", "ArmFigures", "Grid", "load_grid"),
+            "html_report": ("report_as_page",),
+            "improvement": ("Improvement", "improve"),
+            "inspect_ai_export": ("export_inspect_ai",),
+            "journal_cases": ("RecordedAnswer", "RecordedRun", "cases_from_journal"),
+            "judges": ("Judge", "judge"),
+            "junit": ("junit_xml",),
+            "markdown": ("markdown_table",),
+            "promptfoo_export": ("export_promptfoo",),
+            "report": ("Report", "load_report"),
+            "report_tree": ("FollowedReport", "report_as_tree"),
+            "results": ("CaseResult", "TrialResult", "TrialStatus"),
+            "scorers": (
+                "close_to",
+                "cost_at_most",
+                "equals",
+                "holds",
+                "json_difference",
+                "matches_schema",
+                "seconds_at_most",
+                "similar_text",
+            ),
+            "scores": ("Score", "Scored", "Scorer", "Trial"),
+            "seeds": ("current_seed",),
+            "statistics": (
+                "Interval",
+                "bootstrap_interval",
+                "cases_needed",
+                "effect_size",
+                "holm",
+                "paired_p_value",
+                "pass_all",
+                "pass_at",
+            ),
+        },
+    )
+
+__all__ = [
+    "Agreement",
+    "Arm",
+    "ArmComparison",
+    "ArmFigures",
+    "Case",
+    "CaseDifference",
+    "CaseError",
+    "CaseResult",
+    "CaseVerdict",
+    "Comparison",
+    "Evaluation",
+    "EvaluationError",
+    "FollowedReport",
+    "GateResult",
+    "GateVerdict",
+    "Grid",
+    "Improvement",
+    "Interval",
+    "Judge",
+    "Labelled",
+    "NoExecutorError",
+    "RecordedAnswer",
+    "RecordedRun",
+    "RegressionError",
+    "Report",
+    "ReportError",
+    "Score",
+    "ScoreError",
+    "Scored",
+    "Scorer",
+    "Trial",
+    "TrialResult",
+    "TrialStatus",
+    "UndecidedError",
+    "Verdict",
+    "bootstrap_interval",
+    "calibrate",
+    "cases_from_journal",
+    "cases_needed",
+    "check_gate",
+    "close_to",
+    "cost_at_most",
+    "current_seed",
+    "effect_size",
+    "equals",
+    "evaluate",
+    "evaluate_grid",
+    "evaluation",
+    "export_inspect_ai",
+    "export_promptfoo",
+    "holds",
+    "holm",
+    "improve",
+    "json_difference",
+    "judge",
+    "junit_xml",
+    "load_cases",
+    "load_grid",
+    "load_report",
+    "markdown_table",
+    "matches_schema",
+    "paired_p_value",
+    "pass_all",
+    "pass_at",
+    "report_as_page",
+    "report_as_tree",
+    "reviewed",
+    "save_cases",
+    "seconds_at_most",
+    "similar_text",
+    "variants",
+]

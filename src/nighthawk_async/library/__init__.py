@@ -7,26 +7,71 @@
 Plain objects: name them in a block, or call them in Python. See the page "The function library".
 """
 
+from typing import TYPE_CHECKING
+
 from ..lazy_exports import attach_exports
 
-__getattr__, __dir__, __all__ = attach_exports(
-    __name__,
-    names={
-        "agents": ("Finding", "Remark", "apply_patch", "research", "review"),
-        "errors": (
-            "DeniedAddressError",
-            "EditError",
-            "FetchError",
-            "ForbiddenAddressError",
-            "LibraryError",
-            "OutsideWorkspaceError",
-            "PatchError",
-            "ShellError",
-            "WorkspaceError",
-        ),
-        "web": ("FetchedPage", "Web", "fetch"),
-        "shell_sandbox": ("Sandbox",),
-        "shell_session": ("ShellResult",),
-        "workspace": ("SearchMatch", "SearchResult", "Workspace"),
-    },
-)
+if TYPE_CHECKING:
+    from .agents import Finding, Remark, apply_patch, research, review
+    from .errors import (
+        DeniedAddressError,
+        EditError,
+        FetchError,
+        ForbiddenAddressError,
+        LibraryError,
+        OutsideWorkspaceError,
+        PatchError,
+        ShellError,
+        WorkspaceError,
+    )
+    from .shell_sandbox import Sandbox
+    from .shell_session import ShellResult
+    from .web import FetchedPage, Web, fetch
+    from .workspace import SearchMatch, SearchResult, Workspace
+else:
+    __getattr__, __dir__ = attach_exports(
+        __name__,
+        names={
+            "agents": ("Finding", "Remark", "apply_patch", "research", "review"),
+            "errors": (
+                "DeniedAddressError",
+                "EditError",
+                "FetchError",
+                "ForbiddenAddressError",
+                "LibraryError",
+                "OutsideWorkspaceError",
+                "PatchError",
+                "ShellError",
+                "WorkspaceError",
+            ),
+            "web": ("FetchedPage", "Web", "fetch"),
+            "shell_sandbox": ("Sandbox",),
+            "shell_session": ("ShellResult",),
+            "workspace": ("SearchMatch", "SearchResult", "Workspace"),
+        },
+    )
+
+__all__ = [
+    "DeniedAddressError",
+    "EditError",
+    "FetchError",
+    "FetchedPage",
+    "Finding",
+    "ForbiddenAddressError",
+    "LibraryError",
+    "OutsideWorkspaceError",
+    "PatchError",
+    "Remark",
+    "Sandbox",
+    "SearchMatch",
+    "SearchResult",
+    "ShellError",
+    "ShellResult",
+    "Web",
+    "Workspace",
+    "WorkspaceError",
+    "apply_patch",
+    "fetch",
+    "research",
+    "review",
+]

@@ -1,39 +1,85 @@
 """The live tree of a program's work, to observe and to control. Floor 4: the sink of `observation`."""
 
+from typing import TYPE_CHECKING
+
 from ..lazy_exports import attach_exports
 
-__getattr__, __dir__, __all__ = attach_exports(
-    __name__,
-    names={
-        "errors": (
-            "NodeNotFoundError",
-            "NotControllableError",
-            "NotRecordingError",
-            "ObserveError",
-            "RecordingFileError",
-        ),
-        "page.export": ("view_as_page",),
-        "recording_file": ("view_as_recording",),
-        "recording_reader": ("Recording", "read_recording"),
-        "tree": (
-            "TaskTree",
-            "find_node_id",
-            "find_tree",
-            "get_tree",
-            "recording",
-            "snapshot",
-            "watch",
-        ),
-        "tree_text": ("view_as_text",),
-        "views": (
-            "Children",
-            "ControlName",
-            "ErrorView",
-            "NodeView",
-            "TranscriptPart",
-            "ViewedKind",
-            "view_as_json",
-        ),
-        "watching": ("Watch",),
-    },
-)
+if TYPE_CHECKING:
+    from .errors import (
+        NodeNotFoundError,
+        NotControllableError,
+        NotRecordingError,
+        ObserveError,
+        RecordingFileError,
+    )
+    from .page.export import view_as_page
+    from .recording_file import view_as_recording
+    from .recording_reader import Recording, read_recording
+    from .tree import TaskTree, find_node_id, find_tree, get_tree, recording, snapshot, watch
+    from .tree_text import view_as_text
+    from .views import Children, ControlName, ErrorView, NodeView, TranscriptPart, ViewedKind, view_as_json
+    from .watching import Watch
+else:
+    __getattr__, __dir__ = attach_exports(
+        __name__,
+        names={
+            "errors": (
+                "NodeNotFoundError",
+                "NotControllableError",
+                "NotRecordingError",
+                "ObserveError",
+                "RecordingFileError",
+            ),
+            "page.export": ("view_as_page",),
+            "recording_file": ("view_as_recording",),
+            "recording_reader": ("Recording", "read_recording"),
+            "tree": (
+                "TaskTree",
+                "find_node_id",
+                "find_tree",
+                "get_tree",
+                "recording",
+                "snapshot",
+                "watch",
+            ),
+            "tree_text": ("view_as_text",),
+            "views": (
+                "Children",
+                "ControlName",
+                "ErrorView",
+                "NodeView",
+                "TranscriptPart",
+                "ViewedKind",
+                "view_as_json",
+            ),
+            "watching": ("Watch",),
+        },
+    )
+
+__all__ = [
+    "Children",
+    "ControlName",
+    "ErrorView",
+    "NodeNotFoundError",
+    "NodeView",
+    "NotControllableError",
+    "NotRecordingError",
+    "ObserveError",
+    "Recording",
+    "RecordingFileError",
+    "TaskTree",
+    "TranscriptPart",
+    "ViewedKind",
+    "Watch",
+    "find_node_id",
+    "find_tree",
+    "get_tree",
+    "read_recording",
+    "recording",
+    "snapshot",
+    "view_as_json",
+    "view_as_page",
+    "view_as_recording",
+    "view_as_text",
+    "watch",
+]

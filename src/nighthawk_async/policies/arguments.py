@@ -7,7 +7,7 @@ quarter of the library's own modules that a first step loads.
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from inspect import signature
-from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, Unpack, cast
 
 from ..configuration import StepExecutorConfiguration
 from ..errors import NighthawkError
@@ -79,17 +79,17 @@ class CommonPolicyArguments(TypedDict, total=False):
             called twice.
     """
 
-    hooks: "hook_types.Hooks | Sequence[hook_types.Hooks] | None"
+    hooks: "hook_types.Hooks | Sequence[hook_types.Hooks] | Unset | None"
     oversight: "oversight_types.Oversight | Unset | None"
-    verify: "oversight_types.Verify | None"
+    verify: "oversight_types.Verify | Unset | None"
     human: "people_types.HumanHandler | Unset | None"
-    permissions: "permission_types.Permissions | None"
-    egress: "egress_types.Egress | None"
-    step_budget: "budget_types.Budget | None"
+    permissions: "permission_types.Permissions | Unset | None"
+    egress: "egress_types.Egress | Unset | None"
+    step_budget: "budget_types.Budget | Unset | None"
     resilience: "attempt_types.StepBaseline | Unset | None"
-    concurrent_mutation: "mutation_types.ConcurrentMutation"
-    code: "CodeLevelName | CodeLevel"
-    policies: "Policy | Sequence[Policy] | None"
+    concurrent_mutation: "mutation_types.ConcurrentMutation | Unset"
+    code: "CodeLevelName | CodeLevel | Unset"
+    policies: "Policy | Sequence[Policy] | Unset | None"
 
 
 class PolicyArguments(CommonPolicyArguments, total=False):
@@ -100,7 +100,13 @@ class PolicyArguments(CommonPolicyArguments, total=False):
             as well, in both modes of a scope and in a nested run.
     """
 
-    budget: "budget_types.Budget | None"
+    budget: "budget_types.Budget | Unset | None"
+
+
+def given_policies(unknown: Mapping[str, object], **arguments: Unpack[PolicyArguments]) -> PolicyArguments:
+    """Return the arguments that were given, the unknown ones too, which `with_arguments` refuses."""
+    given = {name: value for name, value in arguments.items() if value is not UNSET}
+    return cast("PolicyArguments", given | dict(unknown))
 
 
 _MODULES: Mapping[str, str] = {

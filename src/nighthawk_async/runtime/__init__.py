@@ -4,20 +4,48 @@ Public are the names exported here, and the modules `runtime.step_context` and `
 (specification 14.3). All other modules are private.
 """
 
+from typing import TYPE_CHECKING
+
 from ..lazy_exports import attach_exports
 
-__getattr__, __dir__, __all__ = attach_exports(
-    __name__,
-    names={
-        "..kernel.actor": ("StepActor",),
-        "..kernel.environment": (
-            "get_implicit_references",
-            "get_system_prompt_suffix_fragments",
-            "get_user_prompt_suffix_fragments",
-        ),
-        "..kernel.step": ("UndeliveredSteeringWarning",),
-        "..kernel.tool_sets": ("ForeignTool",),
-        "..kernel.tools": ("Tool", "ToolSet", "make_tool_function"),
-        "..kernel.usage_meter": ("StepSnapshot", "UsageMeter"),
-    },
-)
+if TYPE_CHECKING:
+    from ..kernel.actor import StepActor
+    from ..kernel.environment import (
+        get_implicit_references,
+        get_system_prompt_suffix_fragments,
+        get_user_prompt_suffix_fragments,
+    )
+    from ..kernel.step import UndeliveredSteeringWarning
+    from ..kernel.tool_sets import ForeignTool
+    from ..kernel.tools import Tool, ToolSet, make_tool_function
+    from ..kernel.usage_meter import StepSnapshot, UsageMeter
+else:
+    __getattr__, __dir__ = attach_exports(
+        __name__,
+        names={
+            "..kernel.actor": ("StepActor",),
+            "..kernel.environment": (
+                "get_implicit_references",
+                "get_system_prompt_suffix_fragments",
+                "get_user_prompt_suffix_fragments",
+            ),
+            "..kernel.step": ("UndeliveredSteeringWarning",),
+            "..kernel.tool_sets": ("ForeignTool",),
+            "..kernel.tools": ("Tool", "ToolSet", "make_tool_function"),
+            "..kernel.usage_meter": ("StepSnapshot", "UsageMeter"),
+        },
+    )
+
+__all__ = [
+    "ForeignTool",
+    "StepActor",
+    "StepSnapshot",
+    "Tool",
+    "ToolSet",
+    "UndeliveredSteeringWarning",
+    "UsageMeter",
+    "get_implicit_references",
+    "get_system_prompt_suffix_fragments",
+    "get_user_prompt_suffix_fragments",
+    "make_tool_function",
+]

@@ -7,14 +7,24 @@ Models see names and descriptions, and read the rest when they need it; a block 
 whole text. No script of a skill is run. See the page "Skills".
 """
 
+from typing import TYPE_CHECKING
+
 from ..lazy_exports import attach_exports
 
-__getattr__, __dir__, __all__ = attach_exports(
-    __name__,
-    names={
-        "allowed_tools": ("AllowedTool",),
-        "errors": ("SkillFault", "SkillFileError", "SkillsError"),
-        "loading": ("load",),
-        "skill": ("Skill", "Skills"),
-    },
-)
+if TYPE_CHECKING:
+    from .allowed_tools import AllowedTool
+    from .errors import SkillFault, SkillFileError, SkillsError
+    from .loading import load
+    from .skill import Skill, Skills
+else:
+    __getattr__, __dir__ = attach_exports(
+        __name__,
+        names={
+            "allowed_tools": ("AllowedTool",),
+            "errors": ("SkillFault", "SkillFileError", "SkillsError"),
+            "loading": ("load",),
+            "skill": ("Skill", "Skills"),
+        },
+    )
+
+__all__ = ["AllowedTool", "Skill", "SkillFault", "SkillFileError", "Skills", "SkillsError", "load"]

@@ -4,11 +4,22 @@ The spans of specification 10.1 are in `spans`. Below `nighthawk.step_executor` 
 `invoke_agent`, and below that `chat` for each model request and `execute_tool` for each tool call.
 """
 
+from typing import TYPE_CHECKING
+
 from ..lazy_exports import attach_exports
 
-__getattr__, __dir__, __all__ = attach_exports(
-    __name__,
-    names={
-        "..telemetry_settings": ("ContentCapture", "SemanticConventions", "configure_telemetry"),
-    },
-)
+if TYPE_CHECKING:
+    from ..telemetry_settings import ContentCapture, SemanticConventions, configure_telemetry
+else:
+    __getattr__, __dir__ = attach_exports(
+        __name__,
+        names={
+            "..telemetry_settings": ("ContentCapture", "SemanticConventions", "configure_telemetry"),
+        },
+    )
+
+__all__ = [
+    "ContentCapture",
+    "SemanticConventions",
+    "configure_telemetry",
+]

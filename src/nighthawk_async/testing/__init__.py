@@ -1,58 +1,140 @@
 """Testing of natural functions without a network, a key or a wait. Floor 6; the command line uses it."""
 
+from typing import TYPE_CHECKING
+
 from ..lazy_exports import attach_exports
 
-__getattr__, __dir__, __all__ = attach_exports(
-    __name__,
-    names={
-        "answer_server": ("AnswerServer",),
-        "cassettes": (
-            "Cassette",
-            "CassetteError",
-            "CassetteMissError",
-            "CassetteMode",
-            "RecordedExchange",
-            "cassette",
-        ),
-        "contracts": (
-            "Contract",
-            "JournalStoreContract",
-            "ModelContract",
-            "PlacementContract",
-            "PolicyContract",
-            "StepExecutorContract",
-        ),
-        "executors": (
-            "CallbackExecutor",
-            "ScriptedExecutor",
-            "StepCall",
-            "StepResponse",
-            "break_response",
-            "continue_response",
-            "pass_response",
-            "raise_response",
-            "return_response",
-        ),
-        "model_reply": (
-            "ModelReply",
-            "RecordedRequest",
-            "ReplyEnding",
-            "ReplyFault",
-            "ReplyPacing",
-        ),
-        "model_server": (
-            "ModelServer",
-            "ModelServerConnections",
-            "ReplyHandler",
-        ),
-        "model_server_batches": ("BatchEnding", "ServedBatch", "ServedBatches"),
-        "model_server_files": ("ServedFile", "ServedFiles"),
-        "replays": ("RunReplay", "replay"),
-        "scripted_model": (
-            "ModelResponse",
-            "ScriptedModel",
-            "model_response",
-            "tool_call",
-        ),
-    },
-)
+if TYPE_CHECKING:
+    from .answer_server import AnswerServer
+    from .cassettes import (
+        Cassette,
+        CassetteError,
+        CassetteMissError,
+        CassetteMode,
+        RecordedExchange,
+        cassette,
+    )
+    from .contracts import (
+        Contract,
+        JournalStoreContract,
+        ModelContract,
+        PlacementContract,
+        PolicyContract,
+        StepExecutorContract,
+    )
+    from .executors import (
+        CallbackExecutor,
+        ScriptedExecutor,
+        StepCall,
+        StepResponse,
+        break_response,
+        continue_response,
+        pass_response,
+        raise_response,
+        return_response,
+    )
+    from .model_reply import ModelReply, RecordedRequest, ReplyEnding, ReplyFault, ReplyPacing
+    from .model_server import ModelServer, ModelServerConnections, ReplyHandler
+    from .model_server_batches import BatchEnding, ServedBatch, ServedBatches
+    from .model_server_files import ServedFile, ServedFiles
+    from .replays import RunReplay, replay
+    from .scripted_model import ModelResponse, ScriptedModel, model_response, tool_call
+else:
+    __getattr__, __dir__ = attach_exports(
+        __name__,
+        names={
+            "answer_server": ("AnswerServer",),
+            "cassettes": (
+                "Cassette",
+                "CassetteError",
+                "CassetteMissError",
+                "CassetteMode",
+                "RecordedExchange",
+                "cassette",
+            ),
+            "contracts": (
+                "Contract",
+                "JournalStoreContract",
+                "ModelContract",
+                "PlacementContract",
+                "PolicyContract",
+                "StepExecutorContract",
+            ),
+            "executors": (
+                "CallbackExecutor",
+                "ScriptedExecutor",
+                "StepCall",
+                "StepResponse",
+                "break_response",
+                "continue_response",
+                "pass_response",
+                "raise_response",
+                "return_response",
+            ),
+            "model_reply": (
+                "ModelReply",
+                "RecordedRequest",
+                "ReplyEnding",
+                "ReplyFault",
+                "ReplyPacing",
+            ),
+            "model_server": (
+                "ModelServer",
+                "ModelServerConnections",
+                "ReplyHandler",
+            ),
+            "model_server_batches": ("BatchEnding", "ServedBatch", "ServedBatches"),
+            "model_server_files": ("ServedFile", "ServedFiles"),
+            "replays": ("RunReplay", "replay"),
+            "scripted_model": (
+                "ModelResponse",
+                "ScriptedModel",
+                "model_response",
+                "tool_call",
+            ),
+        },
+    )
+
+__all__ = [
+    "AnswerServer",
+    "BatchEnding",
+    "CallbackExecutor",
+    "Cassette",
+    "CassetteError",
+    "CassetteMissError",
+    "CassetteMode",
+    "Contract",
+    "JournalStoreContract",
+    "ModelContract",
+    "ModelReply",
+    "ModelResponse",
+    "ModelServer",
+    "ModelServerConnections",
+    "PlacementContract",
+    "PolicyContract",
+    "RecordedExchange",
+    "RecordedRequest",
+    "ReplyEnding",
+    "ReplyFault",
+    "ReplyHandler",
+    "ReplyPacing",
+    "RunReplay",
+    "ScriptedExecutor",
+    "ScriptedModel",
+    "ServedBatch",
+    "ServedBatches",
+    "ServedFile",
+    "ServedFiles",
+    "StepCall",
+    "StepExecutorContract",
+    "StepResponse",
+    "break_response",
+    "cassette",
+    "continue_response",
+    "model_response",
+    "pass_response",
+    "raise_response",
+    "replay",
+    "return_response",
+    "tool_call",
+]

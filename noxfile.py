@@ -402,7 +402,7 @@ def pyright_project(folder: Path) -> dict[str, object]:
 
 
 def check_first_pages(session: nox.Session, folder: Path, *, cache: Path) -> None:
-    """Check the pages that a user reads first with the default rules of ruff and mypy, and for errors of pylint.
+    """Check the pages that a user reads first with default rules of ruff and mypy, for errors of pylint.
 
     Args:
         session: The session.

@@ -1,9 +1,5 @@
 """What the service leaves to a language model: three natural functions, and what they can call."""
 
-# A write binding gets its value from the block, where neither pyright nor ruff sees it.
-# pyright: reportUnboundVariable=false
-# ruff: noqa: F821
-
 import logging
 from collections.abc import Sequence
 from typing import Annotated, Literal, TypeAlias

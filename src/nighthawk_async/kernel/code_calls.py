@@ -75,8 +75,12 @@ def _with_names(value: Any) -> Any:
             return value(source, names, own if locals is None else locals)
 
         return run
-    found = names if value is globals else sorted(own) if value is dir else own
-    return lambda *of: value(*of) if of else found
+    found: object = names if value is globals else sorted(own) if value is dir else own
+
+    def look(*of: object) -> object:
+        return value(*of) if of else found
+
+    return look
 
 
 def _type_of(value: object) -> type[object]:

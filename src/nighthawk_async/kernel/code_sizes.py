@@ -79,7 +79,7 @@ class SizeChecks:
 
     def stream(self, values: Any) -> Any:
         """Return values that a function goes through, with checks between many of them."""
-        kind: type[object] = type(values)
+        kind = _type_of(values)
         if kind is range:
             return self.each(values) if len(values) > MAX_UNCHECKED else values
         if kind is GeneratorType or hasattr(kind, "__len__") or not hasattr(kind, "__next__"):
@@ -88,7 +88,7 @@ class SizeChecks:
 
     def spread(self, values: Any) -> Any:
         """Return values to unpack or to keep, with checks between many, and no more than may be kept."""
-        kind: type[object] = type(values)
+        kind = _type_of(values)
         if kind is range:
             _check_items(len(values))
         elif not hasattr(kind, "__len__") and hasattr(kind, "__next__"):
@@ -104,6 +104,10 @@ def check_bits(bits: int) -> None:
     """
     if bits > MAX_BITS:
         raise _too_large(f"a number of {bits:,} bits", f"{MAX_BITS:,} bits")
+
+
+def _type_of(value: object) -> type[object]:
+    return type(value)
 
 
 def _check_repeated(values: Any, count: int) -> None:

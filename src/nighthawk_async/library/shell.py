@@ -51,7 +51,7 @@ class Shell(SealedState):
 
     root = Sealed[Path]()
     writable = Sealed[bool]()
-    sandbox = Sealed[Sandbox]()
+    sandbox: Sealed[Sandbox] = Sealed()
     network = Sealed[bool]()
     readable = Sealed[Sequence[Path]]()
     environment = Sealed[Mapping[str, str]]()

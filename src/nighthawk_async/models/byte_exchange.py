@@ -29,6 +29,11 @@ class ByteExchange(Protocol):
         """Whether the server broke off the response's body before its end."""
         ...
 
+    @property
+    def is_at_end(self) -> bool:
+        """Whether the whole body was read, so that the next chunk is empty and comes at once."""
+        ...
+
     async def __aenter__(self) -> Self: ...
 
     async def __aexit__(

@@ -239,6 +239,12 @@ class SocketExchange:
     ) -> None:
         await self._leave()
 
+    @property
+    def is_at_end(self) -> bool:
+        """Whether the last message was read."""
+        inbox = self._inbox
+        return not self._waiting and (inbox is None or (inbox.is_ended and not inbox.has_news))
+
     async def read_chunk(self) -> bytes:
         """More of the response, as server-sent events; empty at its end.
 
@@ -426,6 +432,10 @@ class _EitherExchange:
         traceback: TracebackType | None,
     ) -> None:
         await self._exchange.__aexit__(exception_type, exception, traceback)
+
+    @property
+    def is_at_end(self) -> bool:
+        return self._exchange.is_at_end
 
     async def read_chunk(self) -> bytes:
         return await self._exchange.read_chunk()

@@ -120,7 +120,7 @@ class ServedSocket:
         lane: object = message.get("stream_id")
         if lane is not None and not (isinstance(lane, str) and _STREAM_ID.fullmatch(lane)):
             await self._refuse("The 'stream_id' field must be a non-empty string.", "invalid_stream_id", None)
-        elif lane is None or isinstance(lane, str):
+        else:
             await self._queue(lane, {**message, "": text}, task_group)
 
     async def _queue(self, lane: str | None, message: dict[str, Any], task_group: TaskGroup) -> None:

@@ -111,12 +111,12 @@ _MOST_ITEMS = 100
 _PLAIN = (str, bytes, int, float, bool, type(None), type)
 
 
-def _is_by_model(value: Any, depth: int) -> bool:
+def _is_by_model(value: object, depth: int) -> bool:
     """Whether the text of a value is made by code of a step, which would run here without its limits.
 
     Also of a value in it, as far as it is searched.
     """
-    kind: Any = type(value)
+    kind = type(value)
     contents: Any = value
     if kind in _PLAIN:
         return False

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import ModelProtocolError
-from ..types.json import is_json_list, is_json_mapping
+from ..types.json import is_json_list, is_json_mapping, is_json_object
 from ..types.messages import AssistantMessage, AudioUrl, BinaryContent, FileUrl, ImageUrl, VideoUrl
 from ..types.model_output import MediaCompleted
 from .media import describe_media
@@ -114,7 +114,7 @@ class HeldMedia:
         media_type = head.removeprefix("data:").partition(";")[0]
         otherwise = "audio/wav" if kind is AudioUrl else "image/png"
         event, held = self.take(text, media_type or None, otherwise=otherwise)
-        return event, {**held, "head": f"{head},"} if isinstance(held, dict) else url
+        return event, {**held, "head": f"{head},"} if is_json_object(held) else url
 
     def _completed(self, content: BinaryContent | FileUrl) -> MediaCompleted:
         self._count += 1

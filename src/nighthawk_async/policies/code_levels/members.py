@@ -262,7 +262,7 @@ def _is_own(kind: type) -> bool:
     return MARK in vars(kind) or kind.__module__ in ("builtins", "abc", "typing")
 
 
-def _is_base(kind: type) -> bool:
+def _is_base(kind: type[object]) -> bool:
     """Whether no code runs when a class is derived from another one, besides that of standard modules."""
     made_by = type(kind).__module__
     if issubclass(kind, type) or is_of_library(kind) or not (_is_standard(made_by) or made_by == __name__):
@@ -401,13 +401,14 @@ class _ShownEnums(enum.EnumType):
     def __call__(cls, value: Any, *values: Any, **options: Any) -> Any:
         if not cls._member_map_:
             raise refusal("an enumeration made by a call is not available", "Write class Color(Enum): …")
-        return super().__call__(value, *values, **options)
+        call: Any = super().__call__
+        return call(value, *values, **options)
 
     def __instancecheck__(cls, instance: object) -> bool:
         return cls.__subclasscheck__(type(instance))
 
     def __subclasscheck__(cls, subclass: type) -> bool:
-        kind = cls.__base__ if any(each is cls for each in _ENUMS) else cls  # the program's are some too
+        kind = cls.__base__ if cast("object", cls) in _ENUMS else cls  # the program's are some too
         return type.__subclasscheck__(cast("type", kind), subclass)
 
 
@@ -431,7 +432,7 @@ class _StrEnum(enum.StrEnum, metaclass=_ShownEnums):
     __module__ = "enum"
 
 
-_ENUMS = (_Enum, _Flag, _IntEnum, _IntFlag, _StrEnum)
+_ENUMS: tuple[object, ...] = (_Enum, _Flag, _IntEnum, _IntFlag, _StrEnum)
 
 REPLACED: Mapping[str, Mapping[str, Callable[..., object]]] = {
     "abc": {"abstractmethod": _abstract},

@@ -95,7 +95,7 @@ class Additions:
                 self._images.append({"type": "image_url", "image_url": {"url": held}})
         return events
 
-    def take_sound(self, audio: object) -> list[ModelEvent]:
+    def take_sound(self, audio: object) -> list[TextDelta]:
         """Take a piece of the sound, or all of it, and the words that are spoken in it.
 
         Args:

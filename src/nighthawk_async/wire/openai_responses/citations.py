@@ -32,8 +32,8 @@ def _citations(annotations: object, part: StreamedPart) -> Iterator[Citation]:
     for annotation in map(as_object, annotations if is_json_list(annotations) else ()):
         if annotation.get("type") not in CITATIONS:
             continue
-        start, end = annotation.get("start_index"), annotation.get("end_index")
-        is_placed = isinstance(start, int) and isinstance(end, int) and 0 <= start < end <= len(text)
+        start, end = _index(annotation, "start_index"), _index(annotation, "end_index")
+        is_placed = 0 <= start < end <= len(text)
         yield Citation(
             url=_text(annotation, "url"),
             title=_text(annotation, "title") or _text(annotation, "filename"),
@@ -42,6 +42,11 @@ def _citations(annotations: object, part: StreamedPart) -> Iterator[Citation]:
             end=part.begins_at + end if is_placed else None,
             file_id=_text(annotation, "file_id"),
         )
+
+
+def _index(form: Mapping[str, Any], name: str) -> int:
+    value = form.get(name)
+    return value if isinstance(value, int) else -1
 
 
 def _text(form: Mapping[str, Any], name: str) -> str:

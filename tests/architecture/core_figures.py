@@ -66,12 +66,12 @@ BOUNDS: Mapping[str, int] = {
     # (`kernel.code_calls`) and the output of its cells came late; runs of a process that was forked, what
     # `settle` keeps at its deadline, the names that others give providers, and what answers hold beside text
     # (media, citations, refusals) came last. Editors read 290 lines in packages that stood in files beside.
-    "modules in eager reach": 148,
+    "modules in eager reach": 149,
     "lines of code in eager reach": 28_940,
-    # Wanted: 140 and 22,000. True: 322 and 56,900. Lazy imports and names in annotations count here: 55
+    # Wanted: 140 and 22,000. True: 323 and 56,900. Lazy imports and names in annotations count here: 55
     # modules of policies and 13 of coding agents are reached in no other way, nor are WebSockets. Each module
     # that became lazy takes four more lines where it is named.
-    "modules in reach": 322,
+    "modules in reach": 323,
     "lines of code in reach": 56_910,
     # Wanted: 38 and 170. True: 59 and 281. The files have 14,500 lines of code: 38 files would have 380 on
     # average, whatever room they are of, and most pairs that call each other are longer than 450 together.
@@ -80,11 +80,11 @@ BOUNDS: Mapping[str, int] = {
     # step costs at the level "shown": what code may do, and what bounds its calls.
     "files of a scripted step": 59,
     "changes of file of a scripted step": 288,  # they vary by a few
-    # Wanted: 56 and 330. True: 85 and about 480. The 26 files beside those of a scripted step have 4,300
+    # Wanted: 56 and 330. True: 86 and about 480. The 27 files beside those of a scripted step have 4,300
     # lines; two of them are the connection and its plain HTTP, in place of h11. 34 changes are between the
     # decoder and the scanner of JSON, 19 between the response and the model
     # loop: one event at a time.
-    "files of a step over HTTP": 85,
+    "files of a step over HTTP": 86,
     "changes of file of a step over HTTP": 580,  # they vary by 100: how a stream arrives is luck
 }
 """The highest figures allowed."""

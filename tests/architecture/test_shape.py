@@ -28,7 +28,7 @@ def functions(module: Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def length_without_docstring(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """The number of lines of a function; decorators, parameters and the docstring are none of what it does."""
+    """The number of lines of a function without decorators, parameters and the docstring."""
     first = function.body[0]
     length = (function.end_lineno or first.lineno) - first.lineno + 2
     if ast.get_docstring(function, clean=False) is not None:

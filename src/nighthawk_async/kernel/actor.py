@@ -41,7 +41,7 @@ from ..parallel.task_node import Positions, ResourceKeeper, get_task_hooks
 from ..threads import BlockingCall
 from ..tracing import find_trace_context, using_trace_context
 from ..types.code import CodeLevel
-from ..types.messages import BinaryContent, FileUrl, UploadedFile, UserContent
+from ..types.messages import UserContent, checked_steering
 from ..types.unset import UNSET
 from .assignment import parse_target_path
 from .commands import (
@@ -155,7 +155,7 @@ class Steering:
             NighthawkError: It is not content.
         """
         self._refuse_ended()
-        self._accepted += _checked_content(content)
+        self._accepted += checked_steering(content)
 
     def stop(self, reason: str) -> None:
         """Ask the step to fail at its next boundary, parked or not. The first reason counts.
@@ -197,7 +197,7 @@ class Steering:
             NighthawkError: The input is not content.
         """
         items = tuple(cast("Sequence[Any]", input)) if isinstance(input, list | tuple) else (input,)
-        message = [] if input is None else _checked_content(items)
+        message = [] if input is None else checked_steering(items)
         self._parking.resume()
         self._accepted += message
 
@@ -335,13 +335,6 @@ class Steering:
     def _refuse_ended(self) -> None:
         if self._is_closed:
             raise TaskEndedError(f"step {self._step_id} has ended")
-
-
-def _checked_content(content: Sequence[object]) -> list[UserContent]:
-    for item in content:
-        if not isinstance(item, str | BinaryContent | FileUrl | UploadedFile):
-            raise NighthawkError(f"A step is steered with texts and other content, not with {item!r}.")
-    return [cast("UserContent", item) for item in content if item != ""]
 
 
 class Observers(Struct, frozen=True, kw_only=True, eq=False):

@@ -3,13 +3,14 @@
 The names are those of specification 8.2.2 and 8.3.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
+from ..errors import NighthawkError
 from .quick_init import quick_init
 
 if TYPE_CHECKING:
@@ -168,6 +169,18 @@ MultimodalContent: TypeAlias = BinaryContent | FileUrl | UploadedFile
 
 UserContent: TypeAlias = str | MultimodalContent
 """One item of a prompt or of a tool result."""
+
+
+def checked_steering(content: Sequence[object]) -> list[UserContent]:
+    """Return what a step is steered with, empty texts left out.
+
+    Raises:
+        NighthawkError: An item is no content.
+    """
+    for item in content:
+        if not isinstance(item, str | BinaryContent | FileUrl | UploadedFile):
+            raise NighthawkError(f"A step is steered with texts and other content, not with {item!r}.")
+    return [cast("UserContent", item) for item in content if item != ""]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -115,7 +115,7 @@ def encode_assistant_message(
     else:
         encoded = _with_media(plain, message)
     if own is not None and "audio" in own and _is_kept(own["audio"]):
-        encoded |= {"content": None, "audio": {"id": own["audio"]["id"]}}
+        encoded |= {"audio": {"id": own["audio"]["id"]}} | ({"content": None} if "content" in encoded else {})
     if replays_reasoning:
         encoded |= _returned_reasoning(message, plain, own, rules)
     return encoded
@@ -135,7 +135,7 @@ def _with_media(encoded: Mapping[str, Any], message: AssistantMessage) -> dict[s
 
 def _is_kept(audio: Mapping[str, Any]) -> bool:
     """Whether the provider still has the sound of an answer; if not, its words go back."""
-    return time() < audio.get("expires_at", 0)
+    return "expires_at" not in audio or time() < audio["expires_at"]
 
 
 def _returned_reasoning(

@@ -53,7 +53,7 @@ WORDS: Mapping[str, str] = {
     "cassette": "testing/",
     "evaluation": "evals/",
     "prompt optimization": "evals-tutorial/",
-    "agent": "coding-agents/",
+    "claude code": "coding-agents/",
     "multi-agent": "actors/",
     "mcp server": "mcp/",
     "parallel": "concurrency/",

@@ -619,8 +619,8 @@ class StepActor(Steering):
         Raises:
             TaskEndedError: The step has ended.
         """
-        await checkpoint()  # the step goes on, even if somebody asks in a loop
         if not self._has_begun:  # nothing has happened yet
+            await checkpoint()
             return self._view()
         try:
             return cast("StepSnapshot", await self._post(Call(name="snapshot", call=self._view)).wait())

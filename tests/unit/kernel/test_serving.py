@@ -47,7 +47,7 @@ async def test_messages_are_carried_out_in_the_context_of_the_step_whoever_sends
     assert seen == ["of the step"]
 
 
-async def test_an_actor_serves_without_a_task_of_its_own() -> None:
+async def test_the_task_of_a_step_begins_with_its_first_message() -> None:
     counts: list[int] = []
 
     def count_tasks() -> None:
@@ -62,4 +62,4 @@ async def test_an_actor_serves_without_a_task_of_its_own() -> None:
 
     async with nh.run(CallbackExecutor(look)):
         await act()
-    assert counts == [0, 0]
+    assert counts == [0, 1]

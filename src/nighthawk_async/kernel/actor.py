@@ -1,8 +1,6 @@
-"""The actor that owns a StepContext and serves its mailbox, and the steering of its step.
+"""The task that owns a StepContext and serves its mailbox, and the steering of its step.
 
 Every change of a running step's state goes through here, one message at a time and in the order of posting.
-An idle actor executes a message in the turn of its sender, but in the context of the step; a message that is
-posted meanwhile comes after it. So the actor needs no task of its own.
 Awaitables are awaited outside the actor, in the task of the sender, so that they run in parallel; the result
 comes back as a message. A message that mentions a name whose assignment is still being awaited waits for it:
 calls that depend on each other keep their order, and independent ones do not wait.
@@ -23,7 +21,6 @@ more is accepted.
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from contextvars import Context
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, cast
@@ -376,43 +373,34 @@ Result = TypeVar("Result")
 
 
 class Pending(Generic[Result]):
-    """A reply to the sender of a command, which may be there already.
+    """A reply on its way to the sender of a command.
 
     A sender that is cancelled while waiting abandons the command: if it was not executed yet, it never is.
     """
 
-    __slots__ = ("_arrived", "_error", "_has_arrived", "_value", "command", "is_abandoned")
+    __slots__ = ("_arrived", "_error", "_value", "command", "is_abandoned")
 
     def __init__(self, command: Command) -> None:
         self.command = command
-        self.is_abandoned = self._has_arrived = False
-        self._arrived: anyio.Event | None = None  # while the sender waits
+        self.is_abandoned = False
+        self._arrived = anyio.Event()
         self._value: Result | None = None
         self._error: Exception | None = None
 
     def resolve(self, value: Result) -> None:
         """Deliver the value."""
         self._value = value
-        self._arrive()
+        self._arrived.set()
 
     def fail(self, error: Exception) -> None:
         """Deliver a failure."""
         self._error = error
-        self._arrive()
-
-    def _arrive(self) -> None:
-        self._has_arrived = True
-        if self._arrived is not None:
-            self._arrived.set()
+        self._arrived.set()
 
     async def wait(self) -> Result:
         """Wait for the reply; raises the failure that was delivered."""
         try:
-            if self._has_arrived:
-                await checkpoint_if_cancelled()
-            else:
-                self._arrived = anyio.Event()
-                await self._arrived.wait()
+            await self._arrived.wait()
         except BaseException:  # cancelled
             self.is_abandoned = True
             if type(self._value) is Awaited:
@@ -473,9 +461,10 @@ class StepActor(Steering):
         self._deferred: list[_Envelope] = []
         self.progress: StepProgress = StepProgress(None if parent is None else parent.progress)
         self.slot: Slot | None = None
-        self._has_begun = self._is_serving = False
+        self._has_begun = self._is_started = False
         self.keeper: ResourceKeeper | None = None
         self._messages: deque[_Envelope | Callable[[], object]] = deque()
+        self._sent: anyio.Event | None = None  # while the task of the actor waits for a message
 
     # Most steps in flight have had no message yet, so what serves messages is made for the first one.
     @cached_property
@@ -505,33 +494,38 @@ class StepActor(Steering):
         return self.guard.in_flight()
 
     def serve_in(self, task_group: TaskGroup) -> None:
-        """Execute messages in the current context, no matter who sends them, until `close`.
+        """Execute messages in a task of its own, from the first one until `close`.
+
+        Most steps in flight wait for their model and have had no message, so the task starts with the first
+        one. It gets the current context, no matter who sends that message.
 
         Args:
-            task_group: The task group of what the step opens.
+            task_group: The task group of the task.
         """
         self.keeper = ResourceKeeper("step", self.context.step_id, task_group)
         if self._messages:
-            self._own_context.run(self._serve)
+            self._begin_to_serve()
 
-    # Most steps in flight have had no message yet.
-    @cached_property
-    def _own_context(self) -> Context:
-        assert self.keeper is not None
-        return self.keeper.context.copy()
+    def _begin_to_serve(self) -> None:
+        if self.keeper is not None and not self._is_started:
+            self._is_started = True
+            self.keeper.context.run(self.keeper.task_group.start_soon, self._serve)
 
-    def _serve(self) -> None:
+    async def _serve(self) -> None:
         # No `Mailbox`: this is made in each step, has one receiver, and its messages have an order already.
-        self._is_serving = True
-        try:
-            while self._messages and not self._has_stopped_serving:
-                message = self._messages.popleft()
-                if isinstance(message, _Envelope):
-                    self._admit(message)
-                else:
-                    message()
-        finally:
-            self._is_serving = False
+        await checkpoint()  # what the model sends with the first call comes before it, as telemetry.md shows
+        while not self._has_stopped_serving:
+            if not self._messages:
+                self._sent = anyio.Event()
+                await self._sent.wait()
+                continue
+            message = self._messages.popleft()
+            if isinstance(message, _Envelope):
+                self._admit(message)
+            else:
+                message()
+            if self._messages:
+                await checkpoint()
 
     def close(self) -> None:
         """Accept no more messages, and fail those that were not executed."""
@@ -544,6 +538,8 @@ class StepActor(Steering):
         left = [*self._deferred, *self._messages]
         self._deferred.clear()
         self._messages.clear()
+        if self._sent is not None:
+            self._sent.set()
         for message in left:
             if isinstance(message, _Envelope):
                 message.reply.fail(self._ended())
@@ -680,8 +676,10 @@ class StepActor(Steering):
         if self._has_stopped_serving:
             return False
         self._messages.append(message)
-        if self.keeper is not None and not self._is_serving:
-            self._own_context.run(self._serve)
+        if self._sent is None:
+            self._begin_to_serve()
+        else:
+            self._sent.set()
         return True
 
     def _admit(self, envelope: _Envelope) -> None:

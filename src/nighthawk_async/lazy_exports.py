@@ -6,6 +6,7 @@ names as imports under `TYPE_CHECKING` and in `__all__` (`tests/architecture/tes
 """
 
 # Not used here: `dataclasses` inspects this module even while another thread is loading it.
+import sys
 import typing  # noqa: F401  # pyright: ignore[reportUnusedImport]
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
@@ -64,11 +65,13 @@ class LazyModule(ModuleType):
     It leaves `sys.modules` alone, so that threads may use it at the same time.
     """
 
-    _module: ModuleType | None = None
+    _is_loaded = False
 
     def __getattr__(self, name: str) -> object:
         if name.startswith("_"):  # asked for by tools that look at modules, such as pytest
             raise AttributeError(f"module {self.__name__!r} is loaded on first use of a public name")
-        if self._module is None:
-            self._module = import_module(self.__name__)
-        return getattr(self._module, name)
+        module = sys.modules.get(self.__name__) if self._is_loaded else None
+        if module is None:  # or another thread is loading it
+            module = import_module(self.__name__)
+            self._is_loaded = True
+        return getattr(module, name)

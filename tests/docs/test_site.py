@@ -29,13 +29,17 @@ def inline_tokens(page: Path) -> list[tuple[bool, Token]]:
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors of the headings of a page, as Python-Markdown makes them."""
+    """The anchors of the headings of a page, named or as Python-Markdown makes them."""
     texts = (
         "".join(child.content for child in token.children or ())
         for is_heading, token in inline_tokens(page)
         if is_heading
     )
-    return {re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", text).strip().lower()) for text in texts}
+    named = ((text, re.search(r"\{ #([\w-]+) \}$", text)) for text in texts)
+    return {
+        name[1] if name else re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", text).strip().lower())
+        for text, name in named
+    }
 
 
 def broken_links(page: Path) -> Iterator[str]:

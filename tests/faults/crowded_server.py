@@ -103,5 +103,9 @@ class _Exchange:
     async def __aexit__(self, *reason: object) -> None:
         self._chunks = []
 
+    @property
+    def is_at_end(self) -> bool:
+        return not self._chunks
+
     async def read_chunk(self) -> bytes:
         return self._chunks.pop(0) if self._chunks else b""

@@ -22,13 +22,12 @@ LANES = {"endpoint_rules": "openai-responses"}
 """Settings of an endpoint with several lanes on a socket."""
 
 
-@nh.tool
 async def look_up(number: int) -> str:
     """Look up what belongs to a number."""
     return f"what belongs to {number}"
 
 
-@nh.natural_function
+@nh.natural_function(tools=[look_up])
 async def work(topic: str) -> str:
     result = ""
     """natural

@@ -14,7 +14,7 @@ from nighthawk_async.testing.killing import KillPoint, ProgramKiller
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="each life is forked from one that is warm")
 
-ASKED = 4
+ASKED = 5
 """The number of the record of the first question."""
 
 

@@ -77,7 +77,8 @@ async def test_calls_on_many_workers_never_overspend_and_the_error_has_the_figur
         InMemoryWorkers(3) as workers,
         nh.run(executor_of(server.base_url), budget=total) as run,
     ):
-        settled = await parallel.settle(act, range(200 if all_cases or resource == "tokens" else 40), on=workers)
+        calls = 200 if all_cases or resource == "tokens" else 40
+        settled = await parallel.settle(act, range(calls), on=workers)
         requests = len(server.requests)
     failures = [each.error for each in settled.outcomes if isinstance(each, parallel.Failed)]
     assert failures

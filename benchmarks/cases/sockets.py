@@ -19,13 +19,12 @@ FAR = ReplyPacing(first_byte_seconds=2 * SECONDS_EACH_WAY)
 NEAR = ReplyPacing()
 
 
-@nh.tool
 async def page(number: int) -> str:
     """Return a page."""
     return f"page({number}): {PAGE}"
 
 
-@nh.natural_function
+@nh.natural_function(tools=[page])
 async def read() -> str:
     result = ""
     """natural

@@ -29,13 +29,11 @@ async def look_up() -> None:
     """
 
 
-@nh.tool
 async def wait_for_reply(number: int) -> str:
     """Ask something that takes a while."""
     return await tool_body()
 
 
-@nh.tool
 async def note_start(sent_at: str) -> str:
     """Note when this was called."""
     return tool_started(sent_at)
@@ -69,7 +67,7 @@ async def open_natural_steps(
             model_settings={"base_url": base_url, "api_key": "none"},
         )
     )
-    async with nh.run(executor):
+    async with nh.run(executor, tools=[wait_for_reply, note_start]):
         if kind == "assign":
             yield assign_step
         else:

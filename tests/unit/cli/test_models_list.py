@@ -114,6 +114,7 @@ def test_show_gives_what_the_catalog_knows_and_the_row_that_says_so(capsys: Capt
         "file_search": None,
         "long_request": None,
         "long_request_tokens": None,
+        "image_output": None,
     }
 
 

@@ -466,7 +466,7 @@ def attacks(canary: str, port: int) -> st.SearchStrategy[Attack]:
         reached.map(lambda each: Attack("nh_eval", "".join(each))),
         reached.map(lambda each: Attack("return_expression", "".join(each))),
         reached.map(lambda each: Attack("nh_assign", f"y := {''.join(each)}")),
-        st.sampled_from(ASSIGNMENTS).map(lambda each: Attack("nh_exec", each.format())),
+        st.sampled_from(ASSIGNMENTS).map(lambda each: Attack("nh_exec", filled(each))),
         st.sampled_from(TARGETS).map(lambda each: Attack("nh_assign", f"{each} := shown")),
     )
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 from anyio.abc import ByteReceiveStream, Process, TaskGroup
 
@@ -24,6 +25,7 @@ from .settings import SandboxSettings
 
 _PROGRAM = Path(__file__).with_name("process_program.py")
 _GRACE_SECONDS = 1.0
+_END_SECONDS = 5.0
 _START_SECONDS = 30.0
 _LARGE_BYTES = 100_000
 _CHUNK = 65_536
@@ -69,6 +71,7 @@ class ProcessSession:
             with suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
+            await _read_to_end(process)
             await process.aclose()
 
     async def _begin(self) -> None:
@@ -305,6 +308,21 @@ class _EndedError(Exception):
     def __init__(self, type_name: str, message: str) -> None:
         super().__init__(type_name, message)
         self.type_name, self.message = type_name, message
+
+
+async def _read_to_end(process: Process) -> None:
+    """Wait until what a killed process has started has ended too, which holds its pipes.
+
+    Before that, asyncio cannot close a pipe in which something was left to write.
+    """
+    if process.stdout is None:
+        return
+    ends = (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.BusyResourceError)
+    with anyio.move_on_after(_END_SECONDS), suppress(*ends):
+        while True:
+            await process.stdout.receive()
+    for _ in range(3):  # turns in which asyncio notices, and closes
+        await anyio.lowlevel.checkpoint()
 
 
 async def _text_of(stream: ByteReceiveStream | None) -> str:

@@ -149,7 +149,7 @@ def _as_object(raw: bytes | msgspec.Raw) -> Mapping[str, Any]:
 
 
 class Answer:
-    """What a model said and called, however its items are written.
+    """The texts and calls of a model's answer, however its items are written.
 
     Args:
         items: The items of its output.

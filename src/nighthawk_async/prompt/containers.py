@@ -73,11 +73,8 @@ def find_table(
     """
     if len(values) < _LEAST_ROWS:
         return None
-    kind = type(records[0])
-    if any(type(record) is not kind for record in records):
-        return None
     columns = _columns(next((value for value in values if not _is_name(value)), None))
-    if not columns or ARGUMENT in columns:
+    if not columns or ARGUMENT in columns or len(set(map(id, map(class_of, records)))) > 1:
         return None
     rows: list[list[Part]] = []
     for value in values:
@@ -88,7 +85,7 @@ def find_table(
             return None
         rows.append(_cells(value))
     table = Table(
-        row_type=type_name(kind),
+        row_type=type_name(class_of(records[0])),
         columns=columns,
         rows=rows,
         length=max(length, len(rows)),
@@ -197,16 +194,11 @@ def open_container(value: object, cls: type, *, is_marked: bool) -> Opened | Non
     frame = find_frame(value, cls)
     if frame is not None:
         return _open_frame(frame, is_marked=is_marked)
-    return open_object(value)
+    return open_fields(object_fields(value))
 
 
-def open_object(value: object) -> Opened | None:
-    """Prepare an object that is no container for reading; None when it has no fields.
-
-    Args:
-        value: The object.
-    """
-    fields = object_fields(value)
+def open_fields(fields: Mapping[str, object]) -> Opened | None:
+    """Prepare the fields of an object that is no container for reading; None when it has none."""
     return Opened(len(fields), iter(fields.items()), noun="fields") if fields else None
 
 

@@ -11,12 +11,9 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ..secret_names import hides_value
 from .containers import key_notation
-from .objects import shadows_instance
+from .objects import ObjectReader
 from .plain_text import (
     clean_text,
-    find_class_attribute,
-    instance_dictionary,
-    read_slot,
     single_line,
     type_name,
 )
@@ -33,7 +30,6 @@ class Path(NamedTuple):
     step: Any
 
 
-_LABELS = ("name", "id", "key", "title", "label", "slug", "code", "number")
 _LABEL_CHARACTERS = 32
 _PATH_CHARACTERS = 40
 _NAME_CHARACTERS = 60
@@ -57,11 +53,12 @@ class ShownObjects:
         show_secrets: Whether labels may be values with secret names.
     """
 
-    __slots__ = ("_labels", "_objects", "_show_secrets")
+    __slots__ = ("_labels", "_objects", "_readers", "_show_secrets")
 
     def __init__(self, *, show_secrets: bool = False) -> None:
         self._objects: dict[int, _Shown] = {}
         self._labels: dict[tuple[int, str], object] = {}
+        self._readers: dict[int, ObjectReader] = {}
         self._show_secrets = show_secrets
 
     def add_variable(self, name: str, value: object) -> None:
@@ -87,9 +84,16 @@ class ShownObjects:
         # A line that is written a second time, shorter, shows its objects again.
         return None if shown is None or shown.line == line else shown
 
+    def reader(self, cls: type) -> ObjectReader:
+        """The reader of the objects of a class; by its identity, because hashing it would run its code."""
+        reader = self._readers.get(id(cls))
+        if reader is None:
+            reader = self._readers[id(cls)] = ObjectReader(cls)
+        return reader
+
     def label(self, value: object, cls: type) -> str:
         """The label that an object has; empty for none."""
-        label = _find_label(value, cls, show_secrets=self._show_secrets)
+        label = _find_label(value, self.reader(cls), show_secrets=self._show_secrets)
         if label:
             owner = self._labels.setdefault((id(cls), label), value)
             if owner is not value:
@@ -140,6 +144,15 @@ class LineObjects:
             return None
         is_labelled = shown.label and self._section.is_unique(shown)
         return named(type(value), shown.label if is_labelled else path_text(shown.path))
+
+    def fields(self, value: object, cls: type) -> dict[str, object]:
+        """The public fields of an object.
+
+        Args:
+            value: The object.
+            cls: Its class.
+        """
+        return self._section.reader(cls).fields(value)
 
     def mark(self) -> int:
         """The number of claims, for `rewind`."""
@@ -202,17 +215,8 @@ def _quoted(text: str) -> str:
     return json.dumps(clean_text(text), ensure_ascii=False)
 
 
-def _find_label(value: object, cls: type, *, show_secrets: bool) -> str:
-    dictionary = instance_dictionary(value)
-    for name in _LABELS:
-        label = dictionary.get(name)
-        if label is None:
-            found, attribute = find_class_attribute(cls, name)
-            if not found:
-                continue
-            label = read_slot(value, attribute)[1]
-        elif shadows_instance(cls, name):
-            continue
+def _find_label(value: object, reader: ObjectReader, *, show_secrets: bool) -> str:
+    for name, label in reader.labels(value):
         if type(label) is str and 0 < len(label) <= _LABEL_CHARACTERS and label.isprintable():
             text = _quoted(label)
         elif type(label) is int and label.bit_length() < 64:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from itertools import islice
+from operator import ne
 from typing import Any
 
 from msgspec import Struct
@@ -118,7 +119,7 @@ def numbers_of(value: Any) -> Numbers | None:
         return None
     try:
         items: list[Any] = list(base.__iter__(value) if base else mapping.values(value))
-        kinds = {id(class_of(each)) for each in items}
+        kinds = set(map(id, map(class_of, items)))
         if not kinds <= _NUMBER_TYPES or kinds <= _NOTHING:
             return None
         return _facts(items if kinds <= _PLAIN_TYPES else list(map(_as_plain, items)))
@@ -138,8 +139,9 @@ def _as_plain(number: Any) -> Any:
 
 
 def _facts(items: Sequence[Any]) -> Numbers | None:
-    numbers = [each for each in items if each is not None]
-    kept = [each for each in numbers if each == each] if any(each != each for each in numbers) else numbers
+    numbers = [each for each in items if each is not None] if None in items else items
+    has_nan = any(map(ne, numbers, numbers))
+    kept = [each for each in numbers if each == each] if has_nan else numbers
     others = {"NaN": len(numbers) - len(kept), "None": len(items) - len(numbers)}
     if not kept:
         return Numbers(others=others)
@@ -153,7 +155,7 @@ def _facts(items: Sequence[Any]) -> Numbers | None:
 
 def _mean(numbers: Sequence[Any]) -> float:
     """The mean of finite numbers. Before Python 3.12, `sum` loses digits of floats."""
-    if all(type(each) is int for each in numbers):
+    if set(map(type, numbers)) == {int}:
         return sum(numbers) / len(numbers)
     try:
         return math.fsum(numbers) / len(numbers)

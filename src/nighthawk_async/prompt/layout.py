@@ -5,8 +5,11 @@ facts about its numbers stand beside the count.
 """
 
 import json
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ..configuration import JsonRendererStyle
@@ -14,8 +17,21 @@ from ..types.json import JsonableValue
 from .containers import ARGUMENT, table_heading
 from .plain_text import Noun, Part, Parts, Table, Text, count_that_fit, fair_level
 
-encode: Callable[[object], str] = json.JSONEncoder(ensure_ascii=False).encode
-"""Writes a JSON value, on one line."""
+_encode_any: Callable[[object], str] = json.JSONEncoder(ensure_ascii=False).encode
+_ENCODERS: dict[type, Callable[[Any], str]] = {
+    str: json.encoder.encode_basestring,
+    int: int.__repr__,
+    float: lambda value: float.__repr__(value) if math.isfinite(value) else _encode_any(value),
+    bool: {False: "false", True: "true"}.__getitem__,
+    type(None): {None: "null"}.__getitem__,
+}
+
+
+def encode(value: object) -> str:
+    """Write a JSON value, on one line; scalars, which are most values, without an encoder of their own."""
+    encoder = _ENCODERS.get(type(value))
+    return _encode_any(value) if encoder is None else encoder(value)
+
 
 _MARK_CHARACTERS = 28
 _SHORTEST_CUT_TEXT = 64
@@ -33,6 +49,29 @@ ENDING_OF = 3
 """One of so many items is one of the last."""
 
 
+_CUT_TYPES = frozenset({Text, Parts, Table})
+_NESTED = frozenset({Parts, Table})
+
+
+class _Measured(Struct, frozen=True):
+    """The items of a container, or the cells of a row, as they are when they are whole.
+
+    Args:
+        sizes: The characters of each with its key and the comma after it.
+        keys: The text of each key with what follows it; None without keys.
+        texts: The text of each; None for one that may be cut in its own way.
+    """
+
+    sizes: list[int]
+    keys: list[str] | None
+    texts: list[str | None]
+
+    @property
+    def size(self) -> int:
+        """The characters of all."""
+        return sum(self.sizes)
+
+
 class Layout:
     """Lays out one value in a given room.
 
@@ -41,12 +80,13 @@ class Layout:
         shows_ending: Whether containers are cut in their middle rather than at their end.
     """
 
-    __slots__ = ("_narrow_tables", "_shows_ending", "_sizes", "_style")
+    __slots__ = ("_measured_parts", "_measured_rows", "_narrow_tables", "_shows_ending", "_style")
 
     def __init__(self, style: JsonRendererStyle, *, shows_ending: bool = False) -> None:
         self._style = style
         self._shows_ending = shows_ending
-        self._sizes: dict[int, list[int]] = {}
+        self._measured_parts: dict[int, _Measured] = {}
+        self._measured_rows: dict[int, list[_Measured]] = {}
         self._narrow_tables: dict[tuple[int, int], Table] = {}
 
     def write(self, part: Part) -> str:
@@ -55,6 +95,9 @@ class Layout:
         Args:
             part: The part that `whole_value` gave.
         """
+        encoder = _ENCODERS.get(type(part))
+        if encoder is not None:
+            return encoder(part)
         if isinstance(part, Table):
             rows = (", ".join(map(self.write, row)) for row in part.rows)
             return f"[{'; '.join((self._heading(part), *rows))}]"
@@ -77,10 +120,16 @@ class Layout:
             return beginning if is_whole else beginning + len(part.ending) + _MARK_CHARACTERS
         if isinstance(part, Parts):
             mark = 0 if _is_whole(part) else _MARK_CHARACTERS + len(part.facts)
-            return len(part.heading) + len(part.kind) + 4 + sum(self._child_sizes(part)) + mark
+            return len(part.heading) + len(part.kind) + 4 + self._measure(part).size + mark
         if isinstance(part, Table):
             facts = sum(map(self._facts_size, part.facts.values()))
-            return len(self._heading(part)) + 2 + sum(self._row_sizes(part)) + facts + _MARK_CHARACTERS
+            return (
+                len(self._heading(part))
+                + 2
+                + sum(row.size for row in self._measure_rows(part))
+                + facts
+                + _MARK_CHARACTERS
+            )
         return len(encode(part))
 
     def show(self, part: Part, room: int) -> str:
@@ -100,45 +149,66 @@ class Layout:
             return self._show_text(Text(beginning=part, length=len(part)), room)
         return encode(part)
 
-    def _child_sizes(self, parts: Parts) -> list[int]:
-        """The characters of each item with its key and the comma after it."""
-        sizes = self._sizes.get(id(parts))
-        if sizes is None:
-            keys = parts.keys
-            sizes = [self.size(value) + 2 for value in parts.values]
-            if keys is not None:
-                sizes = [size + len(_key(parts, key)) for size, key in zip(sizes, keys, strict=True)]
-            self._sizes[id(parts)] = sizes
-        return sizes
+    def _measure(self, parts: Parts) -> _Measured:
+        """Measure the items of a container, once."""
+        measured = self._measured_parts.get(id(parts))
+        if measured is None:
+            keys = None if parts.keys is None else [_key(parts, key) for key in parts.keys]
+            measured = self._measured_parts[id(parts)] = self._measured(parts.values, keys)
+        return measured
+
+    def _measured(self, values: list[Part], keys: list[str] | None = None) -> _Measured:
+        texts = [None if type(value) in _CUT_TYPES else encode(value) for value in values]
+        sizes = [
+            (self.size(value) if text is None else len(text)) + 2
+            for value, text in zip(values, texts, strict=True)
+        ]
+        if keys is not None:
+            sizes = [size + len(key) for size, key in zip(sizes, keys, strict=True)]
+        return _Measured(sizes, keys, texts)
 
     def _show_parts(self, parts: Parts, room: int) -> str:
-        sizes = self._child_sizes(parts)
+        measured = self._measure(parts)
+        sizes = measured.sizes
         room -= len(parts.heading) + len(parts.kind)
-        order = list(range(len(sizes)))
         facts = parts.facts if room >= _LEAST_CHARACTERS_WITH_FACTS else ""
-        if not _is_whole(parts) or 2 + sum(sizes) > room:
+        if _is_whole(parts) and 2 + measured.size <= room:
+            order: list[int] = list(range(len(sizes)))
+        else:
             room -= _MARK_CHARACTERS + len(facts)
             has_end = parts.gap is not None or (_is_whole(parts) and not parts.kind)
-            order = self._order(len(sizes), parts.gap, has_end=has_end)
-            del order[self._count_shown(parts, sizes, order, room) :]
+            order = self._that_fit(self._least_sizes(parts, sizes, room), parts.gap, room, has_end=has_end)
         level = fair_level([sizes[index] for index in order], room - 2)
-        shown = [(index, self._show_item(parts, index, min(sizes[index], level))) for index in sorted(order)]
+        order.sort()
+        shown = [(index, self._show_item(parts, measured, index, level)) for index in order]
         if len(shown) == parts.length:
             return _enclosed(parts, [text for _, text in shown])
         mark = self._mark(len(shown), parts.length, parts.noun, facts)
         return _enclosed(parts, self._around_gap(shown, mark, parts.gap))
 
-    def _order(self, count: int, gap: int | None, *, has_end: bool) -> list[int]:
-        """The indexes of available items, the most useful first: one of three is one of the last."""
-        if not self._shows_ending or not has_end:
-            return list(range(count))
+    def _that_fit(self, least: Sequence[int], gap: int | None, room: int, *, has_end: bool) -> list[int]:
+        """The indexes of the items that fit in their least form, the most useful first."""
         order: list[int] = []
-        first, last = 0, count - 1
-        while first <= last:
-            is_last = len(order) % ENDING_OF == 1
-            order.append(last if is_last and (gap is None or last >= gap) else first)
-            first, last = (first, last - 1) if order[-1] == last and is_last else (first + 1, last)
+        room -= 2
+        for index in self._order(len(least), gap, has_end=has_end):
+            room -= least[index]
+            if room < 0:
+                break
+            order.append(index)
         return order
+
+    def _order(self, count: int, gap: int | None, *, has_end: bool) -> Iterator[int]:
+        """The indexes of available items, the most useful first: one of three is one of the last."""
+        first, last, given = 0, count - 1, 0
+        takes_last = self._shows_ending and has_end
+        while first <= last:
+            if takes_last and given % ENDING_OF == 1 and (gap is None or last >= gap):
+                yield last
+                last -= 1
+            else:
+                yield first
+                first += 1
+            given += 1
 
     def _around_gap(
         self, shown: list[tuple[int, str]], mark: tuple[str, ...], known: int | None
@@ -152,23 +222,25 @@ class Layout:
         ending = "" if self._style == "detailed" else " …"
         return [*texts[:gap], mark[0] + ending, *texts[gap:]]
 
-    def _count_shown(self, parts: Parts, sizes: list[int], order: list[int], room: int) -> int:
+    def _least_sizes(self, parts: Parts, sizes: list[int], room: int) -> list[int]:
+        """The characters that each item takes at least: nothing useful is cut to a stump."""
         is_record = parts.keys is not None and parts.length <= MOST_FIELDS
         fair = room // (_LEAST_FIELDS if is_record else _LEAST_ITEMS)
-        least: list[int] = []
-        for index in order:
-            value = parts.values[index]
-            stump = _SHORTEST_CUT_PARTS if isinstance(value, Parts | Table) else _SHORTEST_CUT_TEXT
-            if is_record and parts.keys and self._shows_ending:  # all keys, before more of each value
-                stump = _SHORTEST_CUT_VALUE + len(parts.keys[index])
-            least.append(min(sizes[index], max(stump, fair)))
-        return count_that_fit(least, room)
+        if is_record and parts.keys and self._shows_ending:  # all keys, before more of each value
+            return [
+                min(size, max(_SHORTEST_CUT_VALUE + len(key), fair))
+                for size, key in zip(sizes, parts.keys, strict=True)
+            ]
+        return [
+            size if size <= _SHORTEST_CUT_TEXT else min(size, max(_stump(value), fair))
+            for size, value in zip(sizes, parts.values, strict=True)
+        ]
 
-    def _row_sizes(self, table: Table) -> list[int]:
-        sizes = self._sizes.get(id(table))
-        if sizes is None:
-            sizes = self._sizes[id(table)] = [sum(self.size(cell) + 2 for cell in row) for row in table.rows]
-        return sizes
+    def _measure_rows(self, table: Table) -> list[_Measured]:
+        rows = self._measured_rows.get(id(table))
+        if rows is None:
+            rows = self._measured_rows[id(table)] = [self._measured(row) for row in table.rows]
+        return rows
 
     def _narrowed(self, table: Table, room: int) -> Table:
         """The table with as many of its columns as have room, so that there is room for rows too."""
@@ -195,9 +267,13 @@ class Layout:
             sizes = [size + len(encode(fact)) + 2 for size, fact in zip(sizes, row, strict=True)]
         return sizes
 
+    def _row_sizes(self, table: Table) -> list[int]:
+        return [row.size for row in self._measure_rows(table)]
+
     def _show_table(self, table: Table, room: int) -> str:
         table = self._narrowed(table, room)
-        sizes, heading = self._row_sizes(table), self._heading(table)
+        rows, heading = self._measure_rows(table), self._heading(table)
+        sizes = [row.size for row in rows]
         room -= len(heading) + 2
         order = list(range(len(sizes)))
         facts: list[str] = []
@@ -207,16 +283,14 @@ class Layout:
             room -= sum(len(row) + 2 for row in facts)
             least = max(_SHORTEST_CUT_PARTS, room // _LEAST_ITEMS)
             has_end = table.gap is not None or len(sizes) == table.length
-            order = self._order(len(sizes), table.gap, has_end=has_end)
-            del order[count_that_fit([min(sizes[index], least) for index in order], room) :]
+            order = self._that_fit([min(size, least) for size in sizes], table.gap, room, has_end=has_end)
         level = fair_level([sizes[index] for index in order], room)
-        shown = [
-            (index, self._show_row(table.rows[index], min(sizes[index], level))) for index in sorted(order)
-        ]
+        order.sort()
+        shown = [(index, self._show_row(table.rows[index], rows[index], level)) for index in order]
         if len(shown) == table.length:
             return f"[{'; '.join((heading, *(text for _, text in shown)))}]"
-        rows = self._around_gap(shown, self._mark(len(shown), table.length, "rows"), table.gap)
-        return f"[{'; '.join((heading, *rows, *facts))}]"
+        texts = self._around_gap(shown, self._mark(len(shown), table.length, "rows"), table.gap)
+        return f"[{'; '.join((heading, *texts, *facts))}]"
 
     def _show_facts(self, table: Table, room: int) -> list[str]:
         """The least, the greatest and the mean of each column, if there is room."""
@@ -233,16 +307,27 @@ class Layout:
         count = len(table.columns)
         return table_heading(table, *self._mark(count, table.width, "columns") if count < table.width else ())
 
-    def _show_row(self, row: list[Part], room: int) -> str:
-        sizes = [self.size(cell) + 2 for cell in row]
-        level = fair_level(sizes, room)
-        return ", ".join(self.show(cell, min(size, level) - 2) for cell, size in zip(row, sizes, strict=True))
+    def _show_row(self, row: list[Part], measured: _Measured, room: int) -> str:
+        level = max(measured.sizes, default=0)
+        if measured.size > room:
+            level = fair_level(measured.sizes, room)
+        return ", ".join(
+            self._show_value(cell, text, min(size, level) - 2)
+            for cell, text, size in zip(row, measured.texts, measured.sizes, strict=True)
+        )
 
-    def _show_item(self, parts: Parts, index: int, room: int) -> str:
-        if parts.keys is None:
-            return self.show(parts.values[index], room - 2)
-        key = _key(parts, parts.keys[index])
-        return key + self.show(parts.values[index], room - len(key) - 2)
+    def _show_item(self, parts: Parts, measured: _Measured, index: int, level: int) -> str:
+        room = min(measured.sizes[index], level) - 2
+        if measured.keys is None:
+            return self._show_value(parts.values[index], measured.texts[index], room)
+        key = measured.keys[index]
+        return key + self._show_value(parts.values[index], measured.texts[index], room - len(key))
+
+    def _show_value(self, value: Part, text: str | None, room: int) -> str:
+        """Write a value in some characters, given its whole text where that is known."""
+        if text is None or (type(value) is str and len(value) > _SHORTEST_CUT_TEXT and len(text) > room):
+            return self.show(value, room)
+        return text
 
     def _mark(self, count: int, length: int, noun: Noun, facts: str = "") -> tuple[str, ...]:
         """Return the mark in the place of items that are left out."""
@@ -266,6 +351,11 @@ class Layout:
         if not ending:
             return f"{encode(beginning)} {mark}"
         return f"{encode(beginning)} {mark}{'' if self._style == 'detailed' else ' …'} {encode(ending)}"
+
+
+def _stump(value: Part) -> int:
+    """The characters below which a value is not worth cutting."""
+    return _SHORTEST_CUT_PARTS if type(value) in _NESTED else _SHORTEST_CUT_TEXT
 
 
 def _key(parts: Parts, key: str) -> str:

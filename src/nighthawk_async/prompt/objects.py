@@ -25,10 +25,12 @@ from .plain_text import (
     ValueLine,
     class_dictionary,
     class_value,
+    dictionary_descriptor,
     find_class_attribute,
     has_base,
     instance_dictionary,
     is_one_of,
+    read_dictionary,
     read_slot,
     resolution_order,
     type_module,
@@ -40,6 +42,8 @@ _EXCEPTION_ARGUMENTS = BaseException.__dict__["args"]
 
 _MAX_FIELDS_READ = 1_024
 """The number of entries read from one instance dictionary; far above any limit."""
+
+_LABELS = ("name", "id", "key", "title", "label", "slug", "code", "number")
 
 _FRAMEWORK_BASES: tuple[type, ...] = (object, BaseModel, RootModel)
 """Classes whose attributes are internals that do not describe the object."""
@@ -84,17 +88,77 @@ def object_fields(value: object) -> dict[str, object]:
 
     Source: specification 8.2.2, "Field discovery uses safe sources".
     """
-    cls = type(value)
-    fields = _slot_fields(value, cls)
-    if has_base(cls, BaseException) and class_value(cls, "args") is _EXCEPTION_ARGUMENTS:
+    return ObjectReader(type(value)).fields(value)
+
+
+class ObjectReader:
+    """Reads objects of one class; what the class decides is found out once.
+
+    Args:
+        cls: The class. It must not change while the reader is used.
+    """
+
+    __slots__ = ("_arguments", "_cls", "_dictionary", "_extra", "_is_public", "_label_slots", "_slots")
+
+    def __init__(self, cls: type) -> None:
+        self._cls = cls
+        self._slots = _slots_of(cls)
+        self._dictionary = dictionary_descriptor(cls)
         # The arguments of an exception are no slot, yet most exceptions hold nothing else.
-        fields["args"] = _EXCEPTION_ARGUMENTS.__get__(value, cls)
-    for name, field in islice(instance_dictionary(value).items(), _MAX_FIELDS_READ):
-        if is_public_name(name) and not shadows_instance(cls, name):
-            fields[name] = field
-    if has_base(cls, BaseModel):
-        fields.update(_extra_model_fields(value, cls))
-    return fields
+        has_arguments = has_base(cls, BaseException) and class_value(cls, "args") is _EXCEPTION_ARGUMENTS
+        self._arguments = _EXCEPTION_ARGUMENTS if has_arguments else None
+        self._extra = class_value(cls, "__pydantic_extra__") if has_base(cls, BaseModel) else None
+        self._is_public: dict[str, bool] = {}
+        self._label_slots = tuple((name, class_value(cls, name)) for name in _LABELS)
+
+    def fields(self, value: object) -> dict[str, object]:
+        """Collect the public attributes of an object, in the order of definition.
+
+        Args:
+            value: An object of the class.
+        """
+        fields: dict[str, object] = {}
+        for name, slot in self._slots:
+            readable, field = read_slot(value, slot)
+            if readable:
+                fields[name] = field
+        if self._arguments is not None:
+            fields["args"] = self._arguments.__get__(value, self._cls)
+        dictionary = self.dictionary(value)
+        items = dictionary.items()
+        for name, field in items if len(items) <= _MAX_FIELDS_READ else islice(items, _MAX_FIELDS_READ):
+            if type(name) is str and self._is_shown(name):
+                fields[name] = field
+        if self._extra is not None:
+            fields.update(_extra_fields(read_slot(value, self._extra)[1]))
+        return fields
+
+    def dictionary(self, value: object) -> Mapping[Any, object]:
+        """The `__dict__` of an object of the class; empty when it has none that is readable without code."""
+        return {} if self._dictionary is None else read_dictionary(value, self._dictionary, self._cls)
+
+    def labels(self, value: object) -> Iterator[tuple[str, object]]:
+        """Read those fields of an object that may name it, the best first.
+
+        Args:
+            value: An object of the class.
+        """
+        dictionary = self.dictionary(value)
+        for name, slot in self._label_slots:
+            label = dictionary.get(name)
+            if label is None and slot is not None:
+                yield name, read_slot(value, slot)[1]
+            elif label is not None and self._is_shown(name):
+                yield name, label
+
+    def _is_shown(self, name: str) -> bool:
+        """Whether an entry of the instance dictionary is a public attribute."""
+        known = self._is_public.get(name)
+        if known is None:
+            known = is_public_name(name) and not shadows_instance(self._cls, name)
+            if len(self._is_public) < _MAX_FIELDS_READ:
+                self._is_public[name] = known
+        return known
 
 
 def class_fields(cls: type) -> dict[str, object]:
@@ -116,17 +180,15 @@ def class_fields(cls: type) -> dict[str, object]:
     return fields
 
 
-def _slot_fields(value: object, cls: type) -> dict[str, object]:
-    fields: dict[str, object] = {}
+def _slots_of(cls: type) -> tuple[tuple[str, object], ...]:
+    """The public slots of a class and of its bases, which come first."""
+    slots: dict[str, object] = {}
     for base in reversed(resolution_order(cls)):
         namespace = class_dictionary(base)
         # A subclass that defines a name anew hides the slot.
-        fields = {name: field for name, field in fields.items() if name not in namespace}
-        for name in _slot_names(namespace):
-            readable, field = read_slot(value, namespace.get(name))
-            if readable:
-                fields[name] = field
-    return fields
+        slots = {name: slot for name, slot in slots.items() if name not in namespace}
+        slots.update((name, namespace.get(name)) for name in _slot_names(namespace))
+    return tuple(slots.items())
 
 
 def _slot_names(namespace: Mapping[str, object]) -> Iterable[str]:
@@ -139,9 +201,8 @@ def _slot_names(namespace: Mapping[str, object]) -> Iterable[str]:
     return [name for name in declared if is_public_name(name)]
 
 
-def _extra_model_fields(value: object, cls: type) -> dict[str, object]:
-    """Read the extra data of a pydantic model with `extra="allow"`."""
-    _, extra = read_slot(value, class_value(cls, "__pydantic_extra__"))
+def _extra_fields(extra: object) -> dict[str, object]:
+    """The public entries of the extra data of a pydantic model with `extra="allow"`."""
     named = cast("dict[object, object]", extra if type(extra) is dict else {})
     entries = islice(named.items(), _MAX_FIELDS_READ)
     return {name: field for name, field in entries if is_public_name(name)}

@@ -359,10 +359,23 @@ def find_class_attribute(cls: type, name: str) -> tuple[bool, object]:
 def instance_dictionary(value: object) -> Mapping[Any, object]:
     """Return the `__dict__` of an instance; empty when it has none that is readable without running code."""
     cls = type(value)
-    found, descriptor = find_class_attribute(cls, "__dict__")
-    if not found or type(descriptor) not in (GetSetDescriptorType, MemberDescriptorType):
-        return {}
-    dictionary: object = cast("GetSetDescriptorType", descriptor).__get__(value, cls)
+    descriptor = dictionary_descriptor(cls)
+    return {} if descriptor is None else read_dictionary(value, descriptor, cls)
+
+
+DictionaryDescriptor: TypeAlias = GetSetDescriptorType | MemberDescriptorType
+
+
+def dictionary_descriptor(cls: type) -> DictionaryDescriptor | None:
+    """Return what reads the `__dict__` of a class's instances; None when none does without running code."""
+    descriptor = find_class_attribute(cls, "__dict__")[1]
+    is_safe = is_one_of(type(descriptor), (GetSetDescriptorType, MemberDescriptorType))
+    return cast("DictionaryDescriptor", descriptor) if is_safe else None
+
+
+def read_dictionary(value: object, descriptor: DictionaryDescriptor, cls: type) -> Mapping[Any, object]:
+    """Return the `__dict__` of an instance of a class."""
+    dictionary: object = descriptor.__get__(value, cls)
     return cast("dict[Any, object]", dictionary) if type(dictionary) is dict else {}
 
 

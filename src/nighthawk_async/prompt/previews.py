@@ -29,7 +29,7 @@ from .containers import (
     made_distinct,
     notation_of_type,
     open_container,
-    open_object,
+    open_fields,
     scalar_of_array,
     sorted_where_possible,
     take,
@@ -382,7 +382,7 @@ class _Walk:
         if is_object and (elsewhere := self._objects.name_elsewhere(value, path)) is not None:
             return self._name(elsewhere)
         if is_object:
-            opened = open_object(value)
+            opened = open_fields(self._objects.fields(value, cls))
         else:
             opened = opener(value) if opener else open_container(value, cls, is_marked=self._with_tables)
         if opened is None:
@@ -443,8 +443,11 @@ class _Walk:
         parts, gap = self._selected_parts(opened, cells, depth, path)
         remaining = cells - 1
         keys, items = self._keys_and_items(opened, parts)
+        kinds = set(map(id, map(class_of, items)))
+        if keys is None and kinds <= _WHOLE_NUMBERS and _are_short(items):
+            return self._finished(opened, parts, items, None, kind, gap), cells - remaining + len(items)
         shares = self._shares(items, remaining) if self._is_selective else None
-        paths = self._places(opened, parts, items, path, gap)
+        paths = {} if kinds <= _SCALAR_TYPES else self._places(opened, parts, items, path, gap)
         values: list[Part] = []
         unspent = 0
         shortens = self._shortens
@@ -462,19 +465,30 @@ class _Walk:
             if remaining < 0 and gap is None:
                 break
         self._shortens = shortens
+        return self._finished(opened, parts, values, keys, kind, gap), cells - remaining
+
+    def _finished(
+        self,
+        opened: Opened,
+        parts: list[Any],
+        values: list[Part],
+        keys: list[str] | None,
+        kind: str,
+        gap: int | None,
+    ) -> Part:
+        """The container of the converted items: a table, JSON, or parts of which some are missing."""
         if self._with_tables and keys is None:
             table = self._find_table(opened, parts, values, gap)
             if table is not None:
                 self.has_tables = True
-                return table, cells - remaining
+                return table
         shown = None if keys is None else keys[: len(values)]
         if shown is not None and not kind and len(set(shown)) < len(shown):
             shown = list(made_distinct(shown))
         if self._is_selective or kind:
-            return self._parts(opened, shown, values, kind, gap), cells - remaining
+            return self._parts(opened, shown, values, kind, gap)
         complete = cast("list[JsonableValue]", values)
-        whole = complete if shown is None else dict(zip(shown, complete, strict=True))
-        return whole, cells - remaining
+        return complete if shown is None else dict(zip(shown, complete, strict=True))
 
     def _parts(
         self, opened: Opened, keys: list[str] | None, values: list[Part], kind: str, gap: int | None
@@ -594,6 +608,16 @@ class _Walk:
         demands = [_demand(item, cells) for item in items]
         level = fair_level(demands, cells)
         return [min(demand, level) for demand in demands]
+
+
+_WHOLE_NUMBERS = frozenset(map(id, (int, bool, type(None))))
+_SCALAR_TYPES = frozenset(SCALARS)
+
+
+def _are_short(numbers: list[Any]) -> bool:
+    """Whether integers, and what stands beside them, are shown as they are."""
+    present = [each for each in numbers if each is not None] if None in numbers else numbers
+    return not present or max(-min(present), max(present)).bit_length() < _INTEGER_BITS
 
 
 def _has_keys(opened: Opened) -> bool:

@@ -120,6 +120,24 @@ class LineObjects:
         self.line = line
         self.root = Path(None, "", line)
 
+    @classmethod
+    def alone(cls, line: str, *, show_secrets: bool = False) -> "LineObjects":
+        """The objects of a line beside which there is no other.
+
+        Args:
+            line: The name of the line.
+            show_secrets: Whether labels may be values with secret names.
+        """
+        return ShownObjects(show_secrets=show_secrets).of_line(line)
+
+    def is_elsewhere(self, value: object) -> bool:
+        """Whether another line shows an object.
+
+        Args:
+            value: Any value.
+        """
+        return self._section.find(value, self.line) is not None
+
     def claim(self, value: object, cls: type, path: Path) -> None:
         """Choose the place where an object is shown, if it has none yet.
 

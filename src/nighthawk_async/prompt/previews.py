@@ -35,7 +35,7 @@ from .containers import (
     take,
     with_arguments_apart,
 )
-from .identities import LineObjects, Path, ShownObjects, named, path_text
+from .identities import LineObjects, Path, named, path_text
 from .large_values import MOST_NUMBERS, last_items, numbers_of, short_number
 from .layout import ENDING_OF, MOST_FIELDS, Layout, encode
 from .plain_text import (
@@ -54,6 +54,7 @@ from .plain_text import (
 )
 from .scalars import SCALARS, find_scalar_text
 from .tokens import TokenCounter
+from .value_sizes import fewest_tokens
 
 _TOKENS_PER_SPARE_CELL = 4
 """A cell has a token or more, nearly always; values that surely do not fit are left early."""
@@ -127,10 +128,14 @@ def whole_preview(
         objects: Gets the objects that are shown; None when no other value mentions them.
     """
     cells = max_tokens + max_tokens // _TOKENS_PER_SPARE_CELL + _LEAST_CELLS
+    objects = objects or LineObjects.alone(_ROOT, show_secrets=show_secrets)
     if type(value) is str and value.isascii() and len(value) <= cells:  # as most values are
         return finished_preview(encode(value))
     if type(value) is int and value.bit_length() < _INTEGER_BITS:
         return int.__repr__(value)
+    most = max_tokens + _LEAST_CELLS
+    if id(type(value)) not in SCALARS and fewest_tokens(value, most=most, objects=objects) > most:
+        return None
     whole = whole_value(
         value,
         cells=cells,
@@ -283,7 +288,7 @@ def whole_value(
         show_secrets: Whether to show values with secret names.
         objects: Gets the objects that are shown; None when no other value mentions them.
     """
-    objects = objects or _only_line(show_secrets)
+    objects = objects or LineObjects.alone(_ROOT, show_secrets=show_secrets)
     walk = _Walk(is_selective=False, with_tables=with_tables, show_secrets=show_secrets, objects=objects)
     try:
         part = walk.start(value, cells)
@@ -312,7 +317,7 @@ def some_parts(
         shows_ending: Whether the last items of containers are selected too, and facts about numbers added.
         objects: Gets the objects that are shown; None when no other value mentions them.
     """
-    objects = objects or _only_line(show_secrets)
+    objects = objects or LineObjects.alone(_ROOT, show_secrets=show_secrets)
     walk = _Walk(is_selective=True, with_tables=with_tables, show_secrets=show_secrets, objects=objects)
     walk.shows_ending = shows_ending
     return walk.start(value, cells)
@@ -320,10 +325,6 @@ def some_parts(
 
 _ROOT = "value"
 """The name of a value that has none, as in the result of a tool."""
-
-
-def _only_line(show_secrets: bool) -> LineObjects:
-    return ShownObjects(show_secrets=show_secrets).of_line(_ROOT)
 
 
 class _TooLarge(Exception):  # noqa: N818  (not an error: it ends the attempt to convert everything)

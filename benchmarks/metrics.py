@@ -33,6 +33,12 @@ class Metric:
 _ALL = (
     Metric(name="wall", unit="seconds", better="lower", what="Time by the clock for one operation."),
     Metric(name="cpu", unit="seconds", better="lower", what="Processor time for one operation."),
+    Metric(
+        name="cpu_per_kilobyte",
+        unit="seconds",
+        better="lower",
+        what="Processor time for a thousand characters of what is shown.",
+    ),
     *(
         Metric(
             name=f"{kind}_instructions",

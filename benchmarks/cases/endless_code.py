@@ -1,6 +1,5 @@
 """The silence of the event loop while a model's code would never end, and what checks cost code that ends."""
 
-import time
 from collections.abc import Mapping
 from functools import partial
 from types import MappingProxyType
@@ -12,6 +11,7 @@ import nighthawk_async as nh
 from nighthawk_async.testing import ModelResponse, ScriptedModel, model_response, tool_call
 
 from ..measure import Benchmark
+from ..silence import longest_silence
 
 __all__ = ["BENCHMARKS"]
 
@@ -65,24 +65,15 @@ def executing(code: str, *, seconds: float | None) -> nh.AgentStepExecutor:
 
 async def listen(code: str, steps: int) -> Mapping[str, float]:
     """Carry out steps with endless code beside a task that notes the longest time between its turns."""
-    longest = 0.0
 
-    async def beat() -> None:
-        nonlocal longest
-        last = time.perf_counter()
-        while True:
-            await anyio.sleep(0.001)
-            now = time.perf_counter()
-            longest, last = max(longest, now - last), now
+    async def carry_out() -> None:
+        async with nh.run(executing(code, seconds=CODE_SECONDS)):
+            for _ in range(steps):
+                await compute("a")
 
     async with nh.run(executing(ENDING["for"], seconds=None)):
         await compute("a")  # what is imported for the first loop counts for none
-    async with anyio.create_task_group() as group, nh.run(executing(code, seconds=CODE_SECONDS)):
-        group.start_soon(beat)
-        for _ in range(steps):
-            await compute("a")
-        group.cancel_scope.cancel()
-    return {"longest_silence": longest}
+    return {"longest_silence": await longest_silence(carry_out)}
 
 
 async def execute(code: str, steps: int) -> None:

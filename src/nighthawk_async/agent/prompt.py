@@ -25,6 +25,7 @@ from ..prompt.sections import (
 from ..prompt.stubs import TypeNames, TypesSection, described_type, types_section
 from ..prompt.tokens import TokenCounter
 from ..prompt.types import note_described, note_exception
+from ..prompt.value_sizes import take_long
 from ..secret_names import HIDDEN
 from ..types.messages import UserContent
 from ..types.model import OutcomeTransport
@@ -484,6 +485,18 @@ class StepPrompt:
             _surely_fit(context.shown_locals, limits.locals_max_tokens, limits)
             and _surely_fit(context.referenced_globals, limits.globals_max_tokens, limits)
         )
+
+    @property
+    def takes_long(self) -> bool:
+        """Whether the values are so large that writing them would hold the event loop."""
+        return take_long(self.context.shown_locals.values()) or take_long(
+            self.context.referenced_globals.values()
+        )
+
+    def write_values(self) -> None:
+        """Write the values now, in any thread; the prompts are made of what is written."""
+        self.counter.load()
+        _ = self._sections
 
     def types(self, form: AnswerForm) -> str:
         """The stubs of types, without those of which the schemas of a concise form say everything."""

@@ -293,7 +293,7 @@ class AgentStepExecutor:
             offered=await self._listed(environment, offering) if offering else "",
             **_of_level(step, transport),
         )
-        await self._load_tokenizer(prompt)
+        await self._prepare(prompt)
         if transport == "direct":
             _check_mentioned_tools(step, (), transport)
             return await self._answer_directly(environment, step, prompt, span)
@@ -310,9 +310,11 @@ class AgentStepExecutor:
         texts = [await policy.listed(environment, limits, counter) for policy in offering]
         return "\n\n".join(filter(None, texts))
 
-    async def _load_tokenizer(self, prompt: StepPrompt) -> None:
-        """Load the tokenizer in a worker thread when the prompt may need it; it takes tenths of a second."""
-        if not self.token_encoding.is_loaded and prompt.needs_counting:
+    async def _prepare(self, prompt: StepPrompt) -> None:
+        """Do in a worker thread what takes long: writing large values, and loading a tokenizer for others."""
+        if prompt.takes_long:
+            await anyio.to_thread.run_sync(prompt.write_values, limiter=thread_limiter())
+        elif not self.token_encoding.is_loaded and prompt.needs_counting:
             await anyio.to_thread.run_sync(self.token_encoding.load, limiter=thread_limiter())
 
     async def _answer_directly(

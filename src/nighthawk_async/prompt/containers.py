@@ -40,6 +40,7 @@ from .plain_text import (
     has_base,
     is_class,
     is_string,
+    kinds_of,
     resolution_order,
     single_line,
     type_name,
@@ -74,7 +75,7 @@ def find_table(
     if len(values) < _LEAST_ROWS:
         return None
     columns = _columns(next((value for value in values if not _is_name(value)), None))
-    if not columns or ARGUMENT in columns or len(set(map(id, map(class_of, records)))) > 1:
+    if not columns or ARGUMENT in columns or len(kinds_of(records)) > 1:
         return None
     rows: list[list[Part]] = []
     for value in values:
@@ -322,7 +323,7 @@ _SORTABLE_TYPES = {id(kind) for kind in (str, int, float, bytes)}
 
 def sorted_where_possible(parts: list[Any]) -> list[Any]:
     """The items of a set in their order, if they have one."""
-    kinds = {id(class_of(part)) for part in parts}
+    kinds = kinds_of(parts)
     if len(kinds) == 1 and kinds <= _SORTABLE_TYPES:
         return sorted(parts)
     return parts

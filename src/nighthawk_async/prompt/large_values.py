@@ -17,7 +17,7 @@ from typing import Any
 from msgspec import Struct
 
 from ..types.json import JsonableValue
-from .plain_text import KEY_MARK, class_of, has_base
+from .plain_text import KEY_MARK, class_of, has_base, kinds_of
 
 MOST_NUMBERS = 200_000
 """The greatest number of Python's numbers that are looked at: 10 ms."""
@@ -119,15 +119,18 @@ def numbers_of(value: Any) -> Numbers | None:
         return None
     try:
         items: list[Any] = list(base.__iter__(value) if base else mapping.values(value))
-        kinds = set(map(id, map(class_of, items)))
+        kinds = kinds_of(items)
         if not kinds <= _NUMBER_TYPES or kinds <= _NOTHING:
             return None
-        return _facts(items if kinds <= _PLAIN_TYPES else list(map(_as_plain, items)))
+        if not kinds <= _PLAIN_TYPES:
+            items = list(map(_as_plain, items))
+        return _facts(items, is_whole=kinds <= _WHOLE)
     except (OverflowError, RuntimeError):  # greater than any float; changed by another thread
         return None
 
 
 _PLAIN_TYPES = frozenset(map(id, (int, float)))
+_WHOLE = frozenset({id(int)})
 _NOTHING = frozenset({id(type(None))})
 _NUMBER_TYPES = _PLAIN_TYPES | _NOTHING | frozenset(map(id, (Decimal, Fraction)))
 
@@ -138,9 +141,9 @@ def _as_plain(number: Any) -> Any:
     return float(number) if type(number) is Fraction else number
 
 
-def _facts(items: Sequence[Any]) -> Numbers | None:
-    numbers = [each for each in items if each is not None] if None in items else items
-    has_nan = any(map(ne, numbers, numbers))
+def _facts(items: Sequence[Any], *, is_whole: bool) -> Numbers | None:
+    numbers = items if is_whole or None not in items else [each for each in items if each is not None]
+    has_nan = not is_whole and any(map(ne, numbers, numbers))
     kept = [each for each in numbers if each == each] if has_nan else numbers
     others = {"NaN": len(numbers) - len(kept), "None": len(items) - len(numbers)}
     if not kept:
@@ -150,12 +153,12 @@ def _facts(items: Sequence[Any]) -> Numbers | None:
         return None
     if not (math.isfinite(least) and math.isfinite(most)):
         return Numbers(least, most, None, others)
-    return Numbers(least, most, _mean(kept), others)
+    return Numbers(least, most, _mean(kept, is_whole=is_whole), others)
 
 
-def _mean(numbers: Sequence[Any]) -> float:
+def _mean(numbers: Sequence[Any], *, is_whole: bool) -> float:
     """The mean of finite numbers. Before Python 3.12, `sum` loses digits of floats."""
-    if set(map(type, numbers)) == {int}:
+    if is_whole:
         return sum(numbers) / len(numbers)
     try:
         return math.fsum(numbers) / len(numbers)

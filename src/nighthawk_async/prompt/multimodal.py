@@ -8,7 +8,7 @@ from typing import TypeGuard, cast
 
 from ..types.messages import BinaryContent, FileUrl, MultimodalContent, UploadedFile, UserContent
 from .objects import readable_fields
-from .plain_text import break_delimiters, is_string, resolution_order, single_line, type_name
+from .plain_text import break_delimiters, is_string, kinds_of, resolution_order, single_line, type_name
 from .scalars import PLAIN_TYPES
 
 _MULTIMODAL_BASES = frozenset({id(BinaryContent), id(FileUrl), id(UploadedFile)})
@@ -48,7 +48,7 @@ def as_user_content(value: object) -> tuple[UserContent, ...] | None:
     if cls is not list and cls is not tuple:
         return None
     items = cast("Sequence[object]", value)
-    if len(items) > _MAX_HOISTED_ITEMS:
+    if len(items) > _MAX_HOISTED_ITEMS or kinds_of(items) <= _OTHER_TYPES:
         return None
     has_media = False
     content: list[UserContent] = []

@@ -124,11 +124,9 @@ class ObjectReader:
                 fields[name] = field
         if self._arguments is not None:
             fields["args"] = self._arguments.__get__(value, self._cls)
-        dictionary = self.dictionary(value)
-        items = dictionary.items()
-        for name, field in items if len(items) <= _MAX_FIELDS_READ else islice(items, _MAX_FIELDS_READ):
-            if type(name) is str and self._is_shown(name):
-                fields[name] = field
+        # Another thread may change the dictionary, but not while its items are listed.
+        items = list(islice(self.dictionary(value).items(), _MAX_FIELDS_READ))
+        fields.update([(name, field) for name, field in items if self._is_shown(name)])
         if self._extra is not None:
             fields.update(_extra_fields(read_slot(value, self._extra)[1]))
         return fields
@@ -151,8 +149,10 @@ class ObjectReader:
             elif label is not None and self._is_shown(name):
                 yield name, label
 
-    def _is_shown(self, name: str) -> bool:
+    def _is_shown(self, name: object) -> bool:
         """Whether an entry of the instance dictionary is a public attribute."""
+        if type(name) is not str:
+            return False
         known = self._is_public.get(name)
         if known is None:
             known = is_public_name(name) and not shadows_instance(self._cls, name)
@@ -204,7 +204,7 @@ def _slot_names(namespace: Mapping[str, object]) -> Iterable[str]:
 def _extra_fields(extra: object) -> dict[str, object]:
     """The public entries of the extra data of a pydantic model with `extra="allow"`."""
     named = cast("dict[object, object]", extra if type(extra) is dict else {})
-    entries = islice(named.items(), _MAX_FIELDS_READ)
+    entries = list(islice(named.items(), _MAX_FIELDS_READ))
     return {name: field for name, field in entries if is_public_name(name)}
 
 

@@ -50,6 +50,7 @@ from .plain_text import (
     finished_preview,
     has_base,
     is_string,
+    kinds_of,
     type_name,
 )
 from .scalars import SCALARS, find_scalar_text
@@ -444,7 +445,7 @@ class _Walk:
         parts, gap = self._selected_parts(opened, cells, depth, path)
         remaining = cells - 1
         keys, items = self._keys_and_items(opened, parts)
-        kinds = set(map(id, map(class_of, items)))
+        kinds = kinds_of(items)
         if keys is None and kinds <= _WHOLE_NUMBERS and _are_short(items):
             return self._finished(opened, parts, items, None, kind, gap), cells - remaining + len(items)
         shares = self._shares(items, remaining) if self._is_selective else None

@@ -16,6 +16,7 @@ from .check_command import check
 from .dashboard_command import dashboard
 from .demo_command import demo
 from .eval_command import evaluate
+from .eval_history_command import eval_history
 from .journal_care_commands import add_care_commands
 from .journal_commands import journal
 from .journal_question_commands import add_question_commands
@@ -70,6 +71,7 @@ application.command()(check)
 application.command(short_help="Run natural functions on a model on this machine.")(demo)
 application.command(short_help="Serve an application with a dashboard.")(dashboard)
 application.command("eval", short_help="Evaluate functions, with gates for continuous integration.")(evaluate)
+application.command("eval-history", short_help="Show an evaluation over commits.")(eval_history)
 application.command(context_settings=CONTEXT_SETTINGS, short_help="Run a script, and show its tree.")(run)
 application.command(short_help="Watch a service, or a store of durable runs.")(top)
 application.command(short_help="Show a recording, in the terminal or as a page.")(view)

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..evals.gates import GateResult
-from ..evals.report import Report
+from ..evals.report import Report, solved_cost_text
 from ..evals.results import TrialResult
 from ..evals.side_by_side import side_by_side
 from ..prompt.plain_text import single_line
@@ -21,7 +21,14 @@ from ..types.usage import Usage, cost_text
 _MOST_ROWS = 100
 _REASON_CHARACTERS = 60
 _LINE_CHARACTERS = 2_000
-_STYLES = {"passed": "green", "tolerated": "yellow", "failed": "red", "undecided": "magenta"}
+_STYLES = {
+    "passed": "green",
+    "tolerated": "yellow",
+    "warned": "yellow",
+    "noted": "blue",
+    "failed": "red",
+    "undecided": "magenta",
+}
 
 
 class EvaluationView:
@@ -137,7 +144,9 @@ def show_result(console: Console, result: GateResult) -> None:
     table = Table(box=None, pad_edge=False)
     for heading in ("case", "passed", "time", "cost", "reason"):
         table.add_column(heading, no_wrap=heading != "reason", overflow="fold")
-    cases = sorted(report.cases, key=lambda case: result.case_verdict(case) == "passed")
+    cases = sorted(
+        report.cases, key=lambda case: (case.reliability != "flaky", result.case_verdict(case) == "passed")
+    )
     for case in cases[:_MOST_ROWS]:
         verdict = result.case_verdict(case)
         reason = "" if verdict == "passed" else _reason(case.trials)
@@ -156,6 +165,9 @@ def show_result(console: Console, result: GateResult) -> None:
     if result.comparison is not None:
         lines.append(f"compared with the baseline: {result.comparison}")
     lines += [reason for reason in result.reasons if reason != str(result.comparison)]
+    lines += result.warnings
+    if solved := solved_cost_text(report):
+        lines.append(f"{solved} for each solved case")
     lines.append(result.verdict)
     for line in "\n".join(lines).splitlines():
         console.print(_plain(line), soft_wrap=True)

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from .markdown import markdown_table
     from .promptfoo_export import export_promptfoo
     from .report import Report, load_report
+    from .report_history import History, history
     from .report_tree import FollowedReport, report_as_tree
     from .results import CaseResult, TrialResult, TrialStatus
     from .scorers import (
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     )
     from .scores import Score, Scored, Scorer, Trial
     from .seeds import current_seed
+    from .split import named_splits
     from .statistics import (
         Interval,
         bootstrap_interval,
@@ -99,6 +101,7 @@ else:
             "markdown": ("markdown_table",),
             "promptfoo_export": ("export_promptfoo",),
             "report": ("Report", "load_report"),
+            "report_history": ("History", "history"),
             "report_tree": ("FollowedReport", "report_as_tree"),
             "results": ("CaseResult", "TrialResult", "TrialStatus"),
             "scorers": (
@@ -113,6 +116,7 @@ else:
             ),
             "scores": ("Score", "Scored", "Scorer", "Trial"),
             "seeds": ("current_seed",),
+            "split": ("named_splits",),
             "statistics": (
                 "Interval",
                 "bootstrap_interval",
@@ -143,6 +147,7 @@ __all__ = [
     "GateResult",
     "GateVerdict",
     "Grid",
+    "History",
     "Improvement",
     "Interval",
     "Judge",
@@ -177,6 +182,7 @@ __all__ = [
     "evaluation",
     "export_inspect_ai",
     "export_promptfoo",
+    "history",
     "holds",
     "holm",
     "improve",
@@ -188,6 +194,7 @@ __all__ = [
     "load_report",
     "markdown_table",
     "matches_schema",
+    "named_splits",
     "paired_p_value",
     "pass_all",
     "pass_at",

@@ -23,7 +23,7 @@ from .errors import CaseError
 
 _INPUT_PREFIX = "inputs."
 _CSV_FIELDS = ("name", "expected", "raises", "tags")
-_FIELDS = ("name", "inputs", "expected", "raises", "tags", "metadata")
+_FIELDS = ("name", "inputs", "expected", "raises", "tags", "metadata", "severity")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +45,9 @@ def load_cases(path: str | os.PathLike[str], *, subject: Subject | None = None) 
     """Read cases from a file: JSON lines (`.jsonl`), YAML (`.yaml`, `.yml`) or CSV (`.csv`).
 
     A line of JSON and an item of a YAML list are objects with `name`, `inputs`, and if wanted `expected`,
-    `raises` (the name of an exception), `tags` and `metadata`. In CSV these are columns too, except for
-    `inputs`: every other column is an input, and `inputs.name` is one that is called `name`. `tags` are
-    separated by spaces, and an empty cell of `expected` means that nothing is expected.
+    `raises` (the name of an exception), `tags`, `metadata` and `severity`. In CSV `name`, `expected`,
+    `raises` and `tags` are columns; every other column is an input, and `inputs.name` is one that is called
+    `name`. `tags` are separated by spaces, and an empty cell of `expected` means that nothing is expected.
 
     Args:
         path: The path of the file.
@@ -117,6 +117,8 @@ def _line_of(case: Case) -> bytes:
         fields["tags"] = case.tags
     if case.metadata:
         fields["metadata"] = dict(case.metadata)
+    if case.severity != "blocking":
+        fields["severity"] = case.severity
     try:
         return to_json(fields) + b"\n"
     except PydanticSerializationError as error:
@@ -146,6 +148,7 @@ def _case_of(row: _Row, types: "_Types | None") -> Case:
         raises=raises,
         tags=_tags(row.fields.get("tags", ())),
         metadata=_metadata(row.fields.get("metadata", {})),
+        severity=row.fields.get("severity", "blocking"),
     )
 
 

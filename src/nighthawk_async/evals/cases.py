@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from types import MappingProxyType
-from typing import Any, Protocol, cast
+from typing import Any, Literal, Protocol, TypeAlias, cast, get_args
 
 from ..parallel.task_node import UNSTABLE
 from ..signatures import read_signature
@@ -16,6 +16,13 @@ from ..values.stable_digest import digest_of_version_1
 from .errors import CaseError
 
 _ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes})
+
+
+Severity: TypeAlias = Literal["blocking", "warning", "informational"]
+"""The weight of a case in a gate. A failed `blocking` case counts against it, a failed `warning` is only
+told, and an `informational` one is only in the report."""
+
+SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +42,7 @@ class Case:
             apply: a trial passes if it raises that.
         tags: Words to select cases by.
         metadata: Anything more about it, for scorers.
+        severity: The weight of the case in a gate.
     """
 
     name: str
@@ -46,12 +54,17 @@ class Case:
     raises: type[Exception] | str | None = None
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType[str, Any]({}))
+    severity: Severity = "blocking"
 
     def __post_init__(self) -> None:
         if not is_text(self.name) or not self.name.strip():
             raise CaseError(f"The name of a case must be a text that is not empty, not {self.name!r}.")
         if not is_list_of_texts(self.tags):
             raise CaseError(f"Case {self.name!r}: tags must be a tuple of texts, not {self.tags!r}.")
+        if self.severity not in SEVERITIES:
+            raise CaseError(
+                f"Case {self.name!r}: severity is one of {', '.join(SEVERITIES)}, not {self.severity!r}."
+            )
         for text in (self.name, *self.tags):
             if not is_encodable(text):
                 raise CaseError(f"Case {self.name!r}: {text!r} has half of a surrogate pair, no character.")

@@ -19,6 +19,7 @@ from ..policies.budgets.budget import Budget
 from ..threads import call_in_thread
 from ..types.json import is_whole_number
 from .cases import Case, Subject, case_digest, checked_cases, is_encodable
+from .commits import commit_of
 from .environment import model_name, trial_environment
 from .errors import EvaluationError
 from .report import Report, report_of
@@ -179,6 +180,7 @@ def prepared_evaluation(
         model=model,
         created_at=time.time(),
         cases=tuple(map(_case_header, given)),
+        commit=commit_of(Path.cwd()),
     )
     return EvaluationRun(settings, given, header, path=path, on_trial=on_trial)
 
@@ -368,6 +370,7 @@ def _case_header(case: Case) -> CaseHeader:
         expected=expected,
         tags=case.tags,
         digest=case_digest(case),
+        severity=case.severity,
     )
 
 

@@ -76,7 +76,7 @@ def scatter_plot(points: Sequence[Point], *, across: str, up: str) -> str:
             f'<g class="{kind}">'
             f'<line x1="{place}" y1="{y(point.low)}" x2="{place}" y2="{y(point.high)}"/>'
             f'<circle class="{kind}" cx="{place}" cy="{y(point.up)}" r="5"/>'
-            f"<title>{_escaped(point.name)}: {point.up:.3f}, {point.across:.4g}</title>"
+            f"<title>{svg_escaped(point.name)}: {point.up:.3f}, {point.across:.4g}</title>"
             f"{_text(place + 9, y(point.up) + 4, point.name, 'start')}</g>"
         ]
     return (
@@ -87,9 +87,9 @@ def scatter_plot(points: Sequence[Point], *, across: str, up: str) -> str:
 
 
 def _text(x: float, y: float, text: str, anchor: str) -> str:
-    return f'<text x="{x}" y="{y}" text-anchor="{anchor}">{_escaped(text)}</text>'
+    return f'<text x="{x}" y="{y}" text-anchor="{anchor}">{svg_escaped(text)}</text>'
 
 
-def _escaped(text: str) -> str:
+def svg_escaped(text: str) -> str:
     """Return a text for XML, which has no control characters."""
     return escape(single_line(text, _NAME_CHARACTERS).translate({0xFFFE: " ", 0xFFFF: " "}))

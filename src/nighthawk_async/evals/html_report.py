@@ -15,7 +15,7 @@ from ..types.usage import Usage, cost_text, inexact_mark
 from .comparison import Comparison
 from .errors import UndecidedError
 from .gates import GateResult
-from .report import Report, loaded_report
+from .report import Report, loaded_report, solved_cost_text
 from .results import STATUSES, CaseResult, TrialResult, TrialStatus
 
 _NONE = "\N{EN DASH}"
@@ -189,7 +189,9 @@ class _Page:
         return _definitions({name: _cut(text, self._limit) for name, text in facts.items()})
 
     def _shown_verdict(self) -> Iterator[_Html]:
-        if self._gate is not None and (self._gate.at_least is not None or self._gate.reasons):
+        if self._gate is not None and (
+            self._gate.at_least is not None or self._gate.reasons or self._gate.warnings
+        ):
             yield _tag(
                 "p",
                 _gate_text(self._gate),
@@ -227,6 +229,9 @@ class _Page:
         if k > 1:
             figures[f"pass@{k}: at least one of {k}"] = lambda report: f"{report.pass_at(k):.3f}"
             figures[f"pass^{k}: all of {k}"] = lambda report: f"{report.pass_all(k):.3f}"
+            figures["Flaky / failed always / passed always"] = _reliability
+        if any(each.pass_rate_by_tag for each in self._reports):
+            figures["Worst tag"] = _worst_tag
         for status in STATUSES:
             if any(each.counts[status] for each in self._reports):
                 figures[f"{MARKS[status]} {status.replace('_', ' ')}"] = lambda report, status=status: str(
@@ -236,6 +241,7 @@ class _Page:
             name = f"Mean score: {_cut(scorer, _NAME_CHARACTERS)}"
             figures[name] = lambda report, scorer=scorer: f"{report.mean_score(scorer):.3f}"
         figures["Cost"] = lambda report: cost_text(report.usage) or _NONE
+        figures["Cost of a solved case"] = lambda report: solved_cost_text(report) or _NONE
         figures["Cost of scoring"] = lambda report: cost_text(report.scoring_usage) or _NONE
         figures["Tokens in / out"] = lambda report: _tokens(report.usage)
         figures["Requests"] = lambda report: f"{report.usage.requests:,}"
@@ -263,7 +269,12 @@ class _Page:
 
     def _case(self, row: _Row) -> _Html:
         case, is_alone = row.case, self._baseline is None
-        facts = {"Inputs": case.inputs, "Expected": case.expected, "Tags": ", ".join(case.tags)}
+        facts = {
+            "Inputs": case.inputs,
+            "Expected": case.expected,
+            "Tags": ", ".join(case.tags),
+            "Severity": "" if case.severity == "blocking" else case.severity,
+        }
         sides = [
             _tag(
                 "div",
@@ -308,6 +319,16 @@ class _Page:
         )
 
 
+def _reliability(report: Report) -> str:
+    counts = report.reliability
+    return f"{counts['flaky']} / {counts['all_fail']} / {counts['all_pass']}"
+
+
+def _worst_tag(report: Report) -> str:
+    tag = report.worst_tag
+    return _NONE if tag is None else f"{_cut(tag, _NAME_CHARACTERS)}: {report.pass_rate_by_tag[tag]:.3f}"
+
+
 _GATE_CHANGES: Mapping[str, str | None] = {"passed": "better", "inconclusive": None}
 """How verdicts are shown that are not failures."""
 
@@ -315,18 +336,22 @@ _GATE_CHANGES: Mapping[str, str | None] = {"passed": "better", "inconclusive": N
 def _gate_text(gate: GateResult) -> str:
     """Return the verdict of a gate with its reasons."""
     asked = "" if gate.at_least is None else f", at least {gate.at_least:g} asked"
-    rate = f"The gate: {gate.verdict}, pass rate {gate.report.pass_rate:.3f}{asked}"
-    return _cut("\n".join([rate, *gate.reasons]), _TEXT_CHARACTERS)
+    judged = gate.judged
+    rate = f", pass rate {judged.pass_rate:.3f}{asked}" if judged.decided else ""
+    lines = [f"The gate: {gate.verdict}{rate}", *gate.reasons, *gate.warnings]
+    return _cut("\n".join(lines), _TEXT_CHARACTERS)
 
 
-def _has_failures(row: _Row) -> bool:
-    """Whether a trial of a case has not passed in the report."""
+def _place(row: _Row) -> int:
+    """The place of a case in the order of the page."""
     case = row.sides[0]
-    return case is not None and not all(trial.has_passed for trial in case.trials)
+    if case is None or all(trial.has_passed for trial in case.trials):
+        return 2
+    return 0 if case.reliability == "flaky" else 1
 
 
 def _rows_of(reports: tuple[Report, ...]) -> list[_Row]:
-    """Return the cases, those with failures in the report first."""
+    """Return the cases: flaky ones first, then others with failures in the report."""
     sides = [{case.name: case for case in report.cases} for report in reports]
     names = dict.fromkeys(name for side in sides for name in side)
     rows = [
@@ -336,7 +361,7 @@ def _rows_of(reports: tuple[Report, ...]) -> list[_Row]:
         )
         for name in names
     ]
-    ordered = sorted(rows, key=_has_failures, reverse=True)
+    ordered = sorted(rows, key=_place)
     return [replace(row, number=number) for number, row in enumerate(ordered, 1)]
 
 

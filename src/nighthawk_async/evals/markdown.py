@@ -8,6 +8,7 @@ from ..prompt.plain_text import single_line
 from ..types.usage import Usage, cost_text
 from .comparison import CaseDifference
 from .gates import GateResult
+from .report import solved_cost_text
 from .results import CaseResult
 from .side_by_side import side_by_side
 
@@ -20,6 +21,8 @@ _CASE_WORDS: Mapping[str, str] = {
     "passed": "passed",
     "tolerated": "below, tolerated",
     "failed": "**failed**",
+    "warned": "failed, a warning",
+    "noted": "failed, informational",
     "undecided": "not decided",
 }
 
@@ -43,7 +46,8 @@ def markdown_table(results: Iterable[GateResult]) -> str:
 def _section(result: GateResult) -> str:
     report = result.report
     lines = [f"### {escaped(report.subject)}: {result.verdict}", "", _figures(result), ""]
-    lines += [f"- {escaped(line)}" for reason in result.reasons for line in reason.splitlines()]
+    reasons = (*result.reasons, *result.warnings)
+    lines += [f"- {escaped(line)}" for reason in reasons for line in reason.splitlines()]
     if result.comparison is not None and not any("pass rate" in each for each in result.reasons):
         lines += [f"- {escaped(line)}" for line in str(result.comparison).splitlines()]
     if lines[-1]:
@@ -90,15 +94,19 @@ def _figures(result: GateResult) -> str:
         parts.append(f"**pass rate {report.pass_rate:.3f}** ({low:.3f} to {high:.3f}){asked}")
     counts = [f"{count} {status.replace('_', ' ')}" for status, count in report.counts.items() if count]
     parts.append(f"{len(report.cases)} cases, {report.trials_per_case} trials each: {', '.join(counts)}")
-    parts.append(f"{report.usage.requests} requests, {escaped(str(report.usage))}")
+    parts += map(escaped, report.reliability_lines())
+    solved = f", {cost} for each solved case" if (cost := solved_cost_text(report)) else ""
+    parts.append(f"{report.usage.requests} requests, {escaped(str(report.usage))}{solved}")
     if report.model:
         parts.append(f"model {escaped(report.model)}")
     return " · ".join(parts)
 
 
-def _rank(result: GateResult, case: CaseResult, difference: CaseDifference | None) -> tuple[int, float]:
-    order = ("failed", "undecided", "tolerated", "passed")
-    return order.index(result.case_verdict(case)), 0.0 if difference is None else difference.difference
+def _rank(result: GateResult, case: CaseResult, difference: CaseDifference | None) -> tuple[int, bool, float]:
+    """The place of a case: by its verdict, flaky ones before others, then those that became worse."""
+    order = ("failed", "undecided", "warned", "tolerated", "noted", "passed")
+    fell = 0.0 if difference is None else difference.difference
+    return order.index(result.case_verdict(case)), case.reliability != "flaky", fell
 
 
 def _change(difference: CaseDifference | None) -> str:

@@ -1,18 +1,19 @@
 """Reports: the results of all trials of an evaluation, and the figures that follow from them."""
 
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from functools import lru_cache
 from statistics import fmean
 from typing import Any
 
-from ..types.usage import Usage
+from ..types.usage import Usage, cost_text
 from . import statistics
 from .comparison import Comparison, compare_cases
 from .errors import ReportError, UndecidedError
 from .report_file import CaseHeader, ReportHeader, read_report, write_report
-from .results import STATUSES, CaseResult, TrialResult, TrialStatus
+from .results import RELIABILITIES, STATUSES, CaseResult, Reliability, TrialResult, TrialStatus
 from .scores import DEFAULT_PASS_MARK
 from .seeds import trial_seed
 from .statistics import DEFAULT_CONFIDENCE, Interval
@@ -33,6 +34,7 @@ class Report:
         model: The model id of the executor, when it has one.
         subject_digest: The digest of the source of the subject; None when it has none.
         created_at: The time at which the evaluation began, in Unix seconds.
+        commit: The commit of Git in whose working tree it was made; None where there is none.
     """
 
     subject: str
@@ -45,6 +47,7 @@ class Report:
     model: str | None = None
     subject_digest: str | None = field(default=None, compare=False)
     created_at: float = field(default=0.0, compare=False)
+    commit: str | None = field(default=None, compare=False)
 
     @property
     def trials(self) -> tuple[TrialResult, ...]:
@@ -162,6 +165,49 @@ class Report:
             raise UndecidedError(self._undecided())
         return fmean(times)
 
+    @property
+    def reliability(self) -> Mapping[Reliability, int]:
+        """The number of cases whose decided trials all passed, or none of which did, or some; all four."""
+        counts = dict.fromkeys(RELIABILITIES, 0)
+        for case in self.cases:
+            counts[case.reliability] += 1
+        return counts
+
+    @property
+    def flaky(self) -> tuple[str, ...]:
+        """The names of the cases of which some decided trials passed and others did not."""
+        return tuple(case.name for case in self.cases if case.reliability == "flaky")
+
+    @property
+    def pass_rate_by_tag(self) -> Mapping[str, float]:
+        """The pass rate over the cases of each tag, the worst first; tags without a decided trial are out."""
+        tags = dict.fromkeys(tag for case in self.cases for tag in case.tags)
+        parts = {tag: self.part(lambda case, tag=tag: tag in case.tags) for tag in tags}
+        rates = {tag: part.pass_rate for tag, part in parts.items() if part.decided}
+        return dict(sorted(rates.items(), key=lambda each: (each[1], each[0])))
+
+    @property
+    def worst_tag(self) -> str | None:
+        """The tag with the lowest pass rate; None without tags."""
+        return next(iter(self.pass_rate_by_tag), None)
+
+    @property
+    def cost_per_solved_case(self) -> Decimal | None:
+        """The cost of everything for each case of which most decided trials passed, in US dollars.
+
+        None when no case was solved, or the price of a request is not known.
+        """
+        solved = sum(case.is_solved for case in self.cases)
+        return self.usage.cost / solved if solved and not self.usage.unpriced_requests else None
+
+    def part(self, holds: Callable[[CaseResult], bool]) -> "Report":
+        """Return the report on some of the cases.
+
+        Args:
+            holds: Whether a case is one of them.
+        """
+        return replace(self, cases=tuple(filter(holds, self.cases)))
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the report as JSON lines, in place of a file that may be there.
 
@@ -205,9 +251,26 @@ class Report:
         lines.append(
             ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in counts.items() if count)
         )
+        lines += self.reliability_lines()
         usage = self.usage
         lines.append(f"{usage.requests} requests, {usage}")
         return "\n".join(lines)
+
+    def reliability_lines(self) -> list[str]:
+        """What several trials of each case say, the flaky cases first; nothing of one trial each."""
+        lines: list[str] = []
+        if self.trials_per_case > 1 and self.decided:
+            flaky = f" ({shortened_names(self.flaky)})" if self.flaky else ""
+            counts = self.reliability
+            lines.append(
+                f"{counts['flaky']} flaky{flaky}, {counts['all_fail']} failed always, "
+                f"{counts['all_pass']} passed always"
+            )
+        rates = self.pass_rate_by_tag
+        if len(rates) > 1:
+            worst, rate = next(iter(rates.items()))
+            lines.append(f"worst tag: {worst}, {rate:.3f}")
+        return lines
 
     def _header(self) -> ReportHeader:
         return ReportHeader(
@@ -220,6 +283,7 @@ class Report:
             confidence=self.confidence,
             model=self.model,
             created_at=self.created_at,
+            commit=self.commit,
             cases=tuple(CaseHeader.of(case) for case in self.cases),
         )
 
@@ -246,6 +310,29 @@ class Report:
     def _undecided(self) -> str:
         reason = next((trial.error for trial in self._each_trial() if trial.error), "")
         return f"No trial of {self.subject} was decided" + (f": {reason}" if reason else ".")
+
+
+def solved_cost_text(report: Report) -> str:
+    """Return the cost of each solved case in US dollars; empty when it is unknown, or none was solved.
+
+    Args:
+        report: The report.
+    """
+    cost = report.cost_per_solved_case
+    return "" if cost is None else cost_text(replace(report.usage, cost=cost))
+
+
+_MOST_NAMES = 5
+
+
+def shortened_names(names: Sequence[str]) -> str:
+    """Return the first of some names, and the number of the others.
+
+    Args:
+        names: The names.
+    """
+    more = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 @lru_cache(maxsize=64)
@@ -291,6 +378,7 @@ def report_of(header: ReportHeader, trials: Mapping[tuple[str, int], TrialResult
             expected=case.expected,
             tags=case.tags,
             digest=case.digest,
+            severity=case.severity,
             trials=tuple(
                 trials.get((case.name, number))
                 or TrialResult(
@@ -316,4 +404,5 @@ def report_of(header: ReportHeader, trials: Mapping[tuple[str, int], TrialResult
         confidence=header.confidence,
         model=header.model,
         created_at=header.created_at,
+        commit=header.commit,
     )

@@ -15,6 +15,7 @@ from typing import Self
 
 import msgspec
 
+from .cases import Severity
 from .errors import ReportError
 from .results import CaseResult, TrialResult
 
@@ -30,12 +31,18 @@ class CaseHeader(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     expected: str = ""
     tags: tuple[str, ...] = ()
     digest: str | None = None
+    severity: Severity = "blocking"
 
     @classmethod
     def of(cls, case: CaseResult) -> Self:
         """Return the description of a case."""
         return cls(
-            name=case.name, inputs=case.inputs, expected=case.expected, tags=case.tags, digest=case.digest
+            name=case.name,
+            inputs=case.inputs,
+            expected=case.expected,
+            tags=case.tags,
+            digest=case.digest,
+            severity=case.severity,
         )
 
 
@@ -54,6 +61,7 @@ class ReportHeader(msgspec.Struct, frozen=True, kw_only=True):
     model: str | None
     created_at: float
     cases: tuple[CaseHeader, ...]
+    commit: str | None = None
 
 
 class _Kind(msgspec.Struct):

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 from ..observation import NodeState
 from ..types.messages import Citation
 from ..types.usage import Usage
+from .cases import Severity
 from .errors import UndecidedError
 from .scores import Score
 
@@ -22,6 +23,12 @@ the subject, and no figure counts them.
 
 DECIDED: frozenset[TrialStatus] = frozenset({"passed", "failed", "error"})
 STATUSES: tuple[TrialStatus, ...] = ("passed", "failed", "error", "transport", "unscored", "not_run")
+
+
+Reliability: TypeAlias = Literal["flaky", "all_fail", "all_pass", "undecided"]
+"""What the decided trials of a case have in common: all passed, none did, or some did."""
+
+RELIABILITIES: tuple[Reliability, ...] = ("flaky", "all_fail", "all_pass", "undecided")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +98,7 @@ class CaseResult:
         tags: The tags of the case.
         digest: The digest of inputs and expectation; None when it differs between processes.
         trials: The trials, in order.
+        severity: The weight of the case in a gate.
     """
 
     name: str
@@ -99,6 +107,19 @@ class CaseResult:
     tags: tuple[str, ...] = ()
     digest: str | None = None
     trials: tuple[TrialResult, ...] = ()
+    severity: Severity = "blocking"
+
+    @property
+    def reliability(self) -> Reliability:
+        """What its decided trials have in common."""
+        if not self.decided:
+            return "undecided"
+        return "all_pass" if self.passed == self.decided else "flaky" if self.passed else "all_fail"
+
+    @property
+    def is_solved(self) -> bool:
+        """Whether more than half of its decided trials passed."""
+        return self.passed * 2 > self.decided
 
     @property
     def decided(self) -> int:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import fmean
 
 from ..types.usage import cost_text
@@ -47,7 +47,7 @@ def side_by_side(reports: Sequence[Report]) -> FigureTable:
         (tag, name, *_figures(part, scorers))
         for tag, _ in tags.most_common()
         for name, each in named
-        if (part := _part(each, tag)).cases
+        if (part := each.part(lambda case, tag=tag: tag in case.tags)).cases
     ]
     rows += [(_ALL, name, *_figures(each, scorers)) for name, each in named]
     head = (*_HEAD, *(name.replace("_", " ") for name in scorers))
@@ -58,11 +58,6 @@ def _short_names(subjects: Sequence[str]) -> list[str]:
     """Return names without the module, where all have the same one."""
     modules = {subject.rpartition(":")[0] for subject in subjects}
     return [subject.rpartition(":")[2] if len(modules) == 1 else subject for subject in subjects]
-
-
-def _part(report: Report, tag: str) -> Report:
-    """Return the report on the cases of a tag."""
-    return replace(report, cases=tuple(case for case in report.cases if tag in case.tags))
 
 
 def _figures(report: Report, scorers: Sequence[str]) -> tuple[str, ...]:

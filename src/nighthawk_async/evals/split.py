@@ -1,8 +1,9 @@
 """The parts of a set of cases: some to train on, the others held out."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from ..suggestions import did_you_mean
 from .case_variants import origin_of
 from .cases import Case
 from .errors import CaseError, EvaluationError
@@ -47,6 +48,56 @@ def split_cases(
             f"of {confidence:g}, and {_LEAST_TRAINING} are needed to train on: give {needed} cases or more."
         )
     return case_order(seed, training), case_order(seed, kept)
+
+
+def named_splits(
+    cases: Iterable[Case], splits: Mapping[str, Iterable[str]]
+) -> Mapping[str, tuple[Case, ...]]:
+    """Divide cases into named parts, such as those to tune on and those that are held out.
+
+        parts = named_splits(cases, {"tune": ["short", "long"], "held out": ["empty"]})
+        report = await evaluate(stars, parts["held out"])
+
+    What is learned from one part must not be tested on itself, so every case is in exactly one part, and
+    cases that say the same are in one: those with equal inputs, and the variants of a case.
+
+    Args:
+        cases: The cases.
+        splits: The names of the cases of each part, by the name of the part. A variant without a mention of
+            its own is in the part of its case.
+
+    Returns:
+        The cases of each part, in the order in which they were given.
+
+    Raises:
+        CaseError: A name is unknown, mentioned twice, or in two parts; cases that say the same are in
+            different parts; or a case is in none.
+    """
+    given = tuple(cases)
+    names = {case.name for case in given}
+    part_of: dict[str, str] = {}
+    for part, mentioned in splits.items():
+        for name in mentioned:
+            if name not in names:
+                raise CaseError(f"Split {part!r}: there is no case {name!r}.{did_you_mean(name, names)}")
+            if name in part_of:
+                again = (
+                    f"in {part_of[name]!r} and in {part!r}" if part_of[name] != part else f"twice in {part!r}"
+                )
+                raise CaseError(f"Case {name!r} is {again}; every case is in one part.")
+            part_of[name] = part
+    for family in _families(given):
+        parts = {part_of[case.name]: case.name for case in family if case.name in part_of}
+        if len(parts) > 1:
+            (one, first), (other, second), *_ = parts.items()
+            raise CaseError(
+                f"Case {first!r} in {one!r} and case {second!r} in {other!r} say the same: they are "
+                "variants, or have equal inputs. Put them into one part."
+            )
+        if not parts:
+            raise CaseError(f"Case {family[0].name!r} is in no part.")
+        part_of.update((case.name, next(iter(parts))) for case in family)
+    return {part: tuple(case for case in given if part_of[case.name] == part) for part in splits}
 
 
 def example_cases(training: Sequence[Case], count: int) -> list[Case]:

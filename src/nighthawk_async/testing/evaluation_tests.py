@@ -79,7 +79,9 @@ def _report_case(item: pytest.Function, result: GateResult, row: dict[str, str])
         reason = next((trial.error for trial in case.trials if trial.error), "")
         (pytest.skip if result.report.decided else _fail)(f"not decided: {reason}")
     elif verdict == "tolerated":
-        pytest.xfail(f"{passed_text(case)}; the pass rate of all cases is {result.report.pass_rate:.3f}")
+        pytest.xfail(f"{passed_text(case)}; the pass rate of all cases is {result.judged.pass_rate:.3f}")
+    elif verdict in ("warned", "noted"):
+        pytest.xfail(f"{passed_text(case)}; its severity is {case.severity}")
     elif verdict == "failed":
         _fail(_failure(case, result))
     elif result.verdict == "inconclusive":

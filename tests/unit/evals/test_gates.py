@@ -173,8 +173,8 @@ def test_markdown_shows_failures_first_and_changes() -> None:
     rows = [line for line in text.splitlines() if line.startswith("| ")]
     assert rows == [
         "| case | result | passed | baseline | time | cost | reason |",
-        "| case 2 | **failed** | 0/4 | 1.00 → 0.00 | 0.50 s |  | 3 |",
         "| case 1 | **failed** | 3/4 | 1.00 → 0.75 | 0.50 s |  | 3 |",
+        "| case 2 | **failed** | 0/4 | 1.00 → 0.00 | 0.50 s |  | 3 |",
         "| case 3 | not decided | 0/0 | not compared |  |  | 3 |",
         "| case 0 | passed | 4/4 | same | 0.50 s |  |  |",
     ]

@@ -23,6 +23,7 @@ from ..policies.budgets.ledger import Ledger, WindowState
 from ..policies.budgets.terms import Amount, Amounts, Resource, SharedLimit
 from ..policies.budgets.windows import Window
 from . import budget_table, tables
+from .acknowledgement import Acknowledgement
 from .budget_table import minute_of
 from .database import Database
 from .errors import JournalStoreError
@@ -73,6 +74,10 @@ class StoreBudgets:
 
     def read_all(self) -> list[BudgetRow]:
         """Read all budgets. Blocks."""
+        return self.start_reading().wait_in_thread()
+
+    def start_reading(self) -> Acknowledgement[list[BudgetRow]]:
+        """Begin to read all budgets."""
 
         def read(database: Database) -> list[BudgetRow]:
             rows = budget_table.read_definitions(database)
@@ -81,7 +86,7 @@ class StoreBudgets:
                 for name, limits in rows
             ]
 
-        return self._thread.perform(self._written_before, read).wait_in_thread()
+        return self._thread.perform(self._written_before, read)
 
     @property
     def store(self) -> object:

@@ -35,6 +35,14 @@ class StoreBudgets:
         """
         return self._budgets.read_all()
 
+    async def read_budgets(self) -> "list[budgets.BudgetRow]":
+        """Return the budgets, without blocking the event loop; see `budgets`.
+
+        Raises:
+            JournalStoreError: The store cannot be read.
+        """
+        return await self._budgets.start_reading().wait()
+
     def open_budget(self, name: str, limits: "Sequence[SharedLimit]") -> "Ledger":
         """Return the account of a budget; `nighthawk_async.budget` calls it.
 

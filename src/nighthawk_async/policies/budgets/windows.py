@@ -47,7 +47,7 @@ class Window:
 
     def __str__(self) -> str:
         if not self.period:
-            return str(timedelta(seconds=self.seconds))
+            return _length(self.seconds)
         return self.period if self.timezone == "UTC" else f"{self.period} in {self.timezone}"
 
     def span(self, now: float) -> Span:
@@ -66,7 +66,7 @@ class Window:
     def describe(self, now: float) -> str:
         """Return the window at a time in words, as in "the day until 2026-12-01 00:00 Europe/Zurich"."""
         if not self.period:
-            return f"any {timedelta(seconds=self.seconds)}"
+            return f"any {self}"
         end = datetime.fromtimestamp(self._end(self._begin(now)), ZoneInfo(self.timezone))
         return f"the {self.period} until {end:%Y-%m-%d %H:%M} {self.timezone}"
 
@@ -87,6 +87,14 @@ class Window:
         local = datetime.fromtimestamp(begin, ZoneInfo(self.timezone))
         later = local.replace(tzinfo=None) + timedelta(days=1 if self.period == "day" else 31)
         return self._begin(later.replace(hour=12, tzinfo=local.tzinfo).timestamp())
+
+
+def _length(seconds: float) -> str:
+    for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", MINUTE)):
+        if seconds % length == 0:
+            number = int(seconds // length)
+            return unit if number == 1 else f"{number} {unit}s"
+    return f"{seconds:g} seconds"
 
 
 def checked_window(per: object, timezone: object) -> Window:

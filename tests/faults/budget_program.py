@@ -56,9 +56,7 @@ def main(folder: str, address: str, backend: str, is_durable: bool) -> Any:
 
     async def one_life() -> list[str]:
         with nh.journal.open(address) as store:
-            budget = nh.budget(
-                turns=100, tokens=1_000_000, steps=100, per=timedelta(days=2), store=store, name=NAME
-            )
+            budget = nh.budget(**LIMITS, store=store)
             executor = nh.AgentStepExecutor.from_model(MarkedModel(Path(folder)))
             options: dict[str, Any] = {"journal": store, "run_id": "run-1"} if is_durable else {}
             async with nh.run(executor, budget=budget, **options):

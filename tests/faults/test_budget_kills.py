@@ -28,9 +28,7 @@ def killer() -> Iterator[ProgramKiller]:
 def amounts(address: str) -> tuple[nh.policies.BudgetAmounts, nh.policies.BudgetAmounts, int]:
     """What is spent and reserved, and the number of recorded responses."""
     with nh.journal.open(address) as store:
-        budget = nh.budget(
-            turns=100, tokens=1_000_000, steps=100, per=timedelta(days=2), store=store, name=NAME
-        )
+        budget = nh.budget(**LIMITS, store=store)
         responses = [each for each in store.records("run-1") if each.kind == "response"]
         return budget.spent, budget.reserved, len(responses)
 

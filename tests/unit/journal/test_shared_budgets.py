@@ -12,12 +12,21 @@ import anyio
 import pytest
 
 import nighthawk_async as nh
+from nighthawk_async.asgi import Dashboard
+from nighthawk_async.cli.application import run_command_line
 from nighthawk_async.journal import JournalStore
 from nighthawk_async.journal.postgresql_database import PostgresqlDatabase
 from nighthawk_async.journal.sqlite_database import SqliteDatabase
 from nighthawk_async.testing import ModelResponse, model_response, tool_call
+from nighthawk_async.testing.model_server import ModelServer
+from tests.budget_functions import act
+from tests.in_memory_workers import InMemoryWorkers
+from tests.unit.asgi.dashboard.dashboard_client import data_of, fetch
+from tests.unit.distributed.budget_support import DONE, executor_of
 
-from .durable_runs import AnsweringModel, change_tables, opened, shout
+from .durable_runs import AnsweringModel, address_of, change_tables, opened, shout
+from .queue_jobs import note
+from .test_workers import health_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("database")]
 
@@ -342,6 +351,52 @@ async def test_a_shared_budget_has_the_last_request_conclude(tmp_path: Path) -> 
         budget = nh.budget(turns=3, per="hour", on_exceeded="conclude", store=store)
         assert await spend(budget, Thinking(), 2) == 1
     assert told == [False, False, True]
+
+
+async def test_what_is_left_is_shown(
+    tmp_path: Path, clock: Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the metrics of workers, at the dashboard, and in the command line."""
+    clock.set("2026-11-30T12:00")
+    with opened(tmp_path) as store:
+        worker = nh.journal.Worker(store, [note], run=lambda run_id: nh.run(journal=store, run_id=run_id))
+        assert "nighthawk_budget" not in (await health_of(worker, "/metrics")).text
+        budget = nh.budget(turns=4, cost=2, per="day", store=store, name='te"am')
+        assert await spend(budget, PricedModel()) == 1
+        lines = (await health_of(worker, "/metrics")).text.splitlines()
+        labels = 'queue="default",budget="te\\"am",resource="turns",window="the day"'
+        for name, value in (("limit", 4.0), ("spent", 1.0), ("remaining", 3.0)):
+            assert f"nighthawk_budget_{name}{{{labels}}} {value}" in lines
+        shown = data_of(await fetch(Dashboard(journal=store), "/api/budgets"))
+        assert shown["budgets"][0] == {
+            "name": 'te"am',
+            "resource": "cost",
+            "limit": "2",
+            "spent": str(COST),
+            "reserved": "0",
+            "remaining": str(2 - COST),
+            "window": "the day until 2026-12-01 00:00 UTC",
+        }
+    assert run_command_line(["journal", "budgets", address_of(tmp_path)]) == 0
+    output = capsys.readouterr().out
+    assert "LEFT" in output
+    assert "1.98975" in output
+
+
+async def test_calls_on_workers_are_charged_once_in_all_lives(tmp_path: Path) -> None:
+    async with ModelServer(lambda _: DONE) as server, InMemoryWorkers() as workers:
+        with opened(tmp_path) as store:
+            budget = nh.budget(turns=3, steps=3, tokens=100_000, per="day", store=store)
+            executor = executor_of(server.base_url)
+            for _ in range(2):
+                async with nh.run(executor, journal=store, run_id="run-1", budget=budget):
+                    await nh.parallel.map(act, range(3), on=workers)
+                assert (budget.spent.turns, budget.spent.steps) == (3, 3)
+                assert budget.reserved == NOTHING
+            assert len(server.requests) == 3
+            async with nh.run(executor, budget=budget):
+                with pytest.raises(nh.BudgetExceededError, match="3 spent of 3 in the day"):
+                    await nh.parallel.map(act, range(1), on=workers)
 
 
 async def test_an_unknown_price_is_refused_before_anything_is_reserved(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import nighthawk_async as nh
 from nighthawk_async.testing.killing import KillPoint, ProgramKiller
-from tests.faults.budget_program import ASKED, WORDS
+from tests.faults.budget_program import ASKED, LIMITS, WORDS
 from tests.unit.journal.postgresql_server import PostgresqlServer
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="each life is forked from one that is warm")
@@ -85,7 +85,7 @@ def test_killed_programs_free_nothing_and_keep_nothing(
     store: str,
     request: pytest.FixtureRequest,
 ) -> None:
-    points = [*MARKED, *AT_RECORDS] if all_cases else [chance.choice(MARKED), chance.choice(AT_RECORDS)]
+    points = [*MARKED, *AT_RECORDS] if all_cases else [chance.choice([*MARKED, *AT_RECORDS])]
     for number, (kill_at, is_durable) in enumerate(points):
         folder = tmp_path / str(number)
         if store == "postgresql":

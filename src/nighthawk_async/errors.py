@@ -320,11 +320,9 @@ class BudgetExceededError(NighthawkError):
         else:
             in_use = f"{spent:,} spent" + (f", {reserved:,} reserved" if reserved else "")
             what = f"no room for {_amount(asked, resource)}: {in_use} of {limit:,}"
-            what += f" in {window}" if window else ""
-        super().__init__(f"budget {budget}: {what}")
+        super().__init__(f"budget {budget}: {what}" + (f" in {window}" if window else ""))
         self.budget, self.resource, self.limit = budget, resource, limit
-        self.spent, self.reserved, self.asked = spent, reserved, asked
-        self.window = window
+        self.spent, self.reserved, self.asked, self.window = spent, reserved, asked, window
 
 
 def _amount(number: int | float | Decimal, resource: str) -> str:

@@ -64,7 +64,6 @@ class StoreBudgets:
         self.listeners = Listeners()
         self._thread = thread
         self._unwritten: deque[tuple[str, Change]] = deque()
-        self._lock = threading.Lock()
         self._is_renewing = self._has_failed = False
 
     def open(self, name: str, limits: Sequence[SharedLimit]) -> Ledger:

@@ -170,7 +170,7 @@ def budget(
     return made if function is None else made(function)
 
 
-def _made(store: KeepsBudgets | None, terms: BudgetTerms) -> "Budget":
+def _made(store: object, terms: BudgetTerms) -> "Budget":
     """Return the budget of terms, which a store keeps where they have windows.
 
     Raises:
@@ -188,7 +188,7 @@ def _made(store: KeepsBudgets | None, terms: BudgetTerms) -> "Budget":
             "A store keeps budgets by windows of time: give per='hour', 'day', 'month' or a timedelta, or "
             "decisions_per_hour."
         )
-    if not isinstance(cast("object", store), KeepsBudgets):
+    if not isinstance(store, KeepsBudgets):
         raise NighthawkError(f"store is made by nighthawk_async.journal.open, not {store!r}.")
     return Budget(terms, store.open_budget(terms.name, terms.shared))
 

@@ -193,7 +193,7 @@ def _shared_limits(
         window = checked_window(per, timezone)
         shared = [SharedLimit(resource=each, limit=limit, window=window) for each, limit in given.items()]
     if decisions is not None:
-        limit = cast("int", _checked_limit("steps", decisions))
+        limit = int(_checked_limit("steps", decisions))
         shared.append(SharedLimit(resource="steps", limit=limit, window=Window(seconds=3_600.0)))
     return tuple(shared)
 

@@ -6,7 +6,7 @@ Consumption is kept by minutes, at whose beginnings all windows of a calendar be
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal, NamedTuple, TypeAlias, cast
+from typing import Literal, NamedTuple, TypeAlias
 from zoneinfo import ZoneInfo
 
 from ...errors import NighthawkError
@@ -117,9 +117,9 @@ def checked_window(per: object, timezone: object) -> Window:
             f"not {per!r}."
         )
     try:
-        ZoneInfo(cast("str", timezone))
-    except (TypeError, ValueError, OSError, LookupError) as error:
+        ZoneInfo(str(timezone))
+    except (ValueError, OSError, LookupError) as error:
         raise NighthawkError(
             f"{timezone!r} is no time zone of this machine; write 'UTC' or a name such as 'Europe/Zurich'."
         ) from error
-    return Window(period=per, timezone=cast("str", timezone))
+    return Window(period=per, timezone=str(timezone))

@@ -297,6 +297,8 @@ class BudgetExceededError(NighthawkError):
         spent: The amount spent.
         reserved: The amount reserved for work in progress.
         asked: The further amount that was requested.
+        window: The window of time in which the limit holds, in words, as in "the day until 2026-12-01 00:00
+            UTC"; empty for a budget without windows.
     """
 
     account_id: str | None = None
@@ -311,15 +313,16 @@ class BudgetExceededError(NighthawkError):
         spent: int | float | Decimal,
         reserved: int | float | Decimal,
         asked: int | float | Decimal,
+        window: str = "",
     ) -> None:
         if resource == "seconds":
             what = f"its {limit:g} seconds are over"
         else:
             in_use = f"{spent:,} spent" + (f", {reserved:,} reserved" if reserved else "")
             what = f"no room for {_amount(asked, resource)}: {in_use} of {limit:,}"
-        super().__init__(f"budget {budget}: {what}")
+        super().__init__(f"budget {budget}: {what}" + (f" in {window}" if window else ""))
         self.budget, self.resource, self.limit = budget, resource, limit
-        self.spent, self.reserved, self.asked = spent, reserved, asked
+        self.spent, self.reserved, self.asked, self.window = spent, reserved, asked, window
 
 
 def _amount(number: int | float | Decimal, resource: str) -> str:

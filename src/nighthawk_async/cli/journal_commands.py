@@ -67,6 +67,30 @@ def list_entries(store: STORE) -> None:
     wide_console().print(table)
 
 
+@journal.command("budgets")
+def list_budgets(store: STORE) -> None:
+    """List the budgets that processes share through the journal, and what they have left."""
+    with open_store(store) as opened:
+        rows = opened.budgets()
+    if not rows:
+        typer.echo("no budgets")
+        return
+    table = Table(box=None, pad_edge=False)
+    for heading in ("BUDGET", "LIMIT", "SPENT", "RESERVED", "LEFT", "IN"):
+        table.add_column(heading)
+    for row in rows:
+        for window in row.windows:
+            table.add_row(
+                escape(row.name),
+                f"{window.limit:,} {'US dollars' if window.resource == 'cost' else window.resource}",
+                f"{window.spent:,}",
+                f"{window.reserved:,}",
+                f"{window.remaining:,}",
+                window.window,
+            )
+    wide_console().print(table)
+
+
 @journal.command("export")
 def export_run(
     store: STORE,

@@ -18,6 +18,7 @@ from ..policies.budgets.lives import counting_time_of_lives
 from ..policies.budgets.notices import note_refusal, report_thresholds
 from ..policies.budgets.policy import BudgetPolicy
 from ..policies.budgets.reservation import Entry, Reservation
+from ..policies.budgets.shared import RequestKey, SharedReservation, numbered_key
 from ..policies.budgets.steps import check_foreign_turn
 from ..policies.budgets.terms import Amounts
 from ..types.usage import Usage
@@ -76,7 +77,7 @@ class _Loan(NamedTuple):
     """
 
     accounts: tuple[str, ...]
-    reservation: Reservation | LentReservation
+    reservation: Reservation | LentReservation | SharedReservation
     model_name: str
     key: str
     is_recorded: bool
@@ -160,11 +161,23 @@ class _BudgetsPart(ProgramPart):
     async def _lend(self, question: Reserve) -> Reserved:
         payers = (*self._payers, *(() if question.may_wait else (_BUSY,)), Payer())
         entries = self._entries(question.asked)
-        reservation = await reserve_in_turn(entries, model_name=question.model_name, payers=payers)
+        reservation = await reserve_in_turn(
+            entries, model_name=question.model_name, payers=payers, key=self._request_key(question)
+        )
         accounts = tuple(question.asked)
         loan = _Loan(accounts, reservation, question.model_name, question.key, question.is_recorded)
         self._loans.add(question.loan, loan)
         return Reserved(breach_to_wire(reservation.next_breach))
+
+    def _request_key(self, question: Reserve) -> RequestKey:
+        """Return how a request or a charge of the worker counts in the lives of the run."""
+        if question.key == EACH_TIME:
+            return RequestKey("", is_recorded=False, is_charge=not question.model_name)
+        if not question.model_name:
+            name = numbered_key(self._environment.journal, question.key)
+            return RequestKey(name, is_recorded=False, is_charge=True)
+        name = f"{self._environment.execution_ref.run_id} {question.key}"
+        return RequestKey(name, is_recorded=question.is_recorded)
 
     async def _renew(self, number: int, kept: WireAmounts, added: WireAmounts) -> bool:
         loan = self._loans.find(number)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ..lazy_exports import attach_exports
 
 if TYPE_CHECKING:
+    from .budgets import BudgetRow
     from .clock import decide, now, patched, random, sleep
     from .effect_call import Happened
     from .effects import every_life, once, repeatable
@@ -50,6 +51,7 @@ else:
     __getattr__, __dir__ = attach_exports(
         __name__,
         names={
+            "budgets": ("BudgetRow",),
             "clock": ("decide", "now", "patched", "random", "sleep"),
             "effect_call": ("Happened",),
             "effects": ("every_life", "once", "repeatable"),
@@ -90,6 +92,7 @@ else:
     )
 
 __all__ = [
+    "BudgetRow",
     "CallInDoubtError",
     "Happened",
     "JournalAuditError",

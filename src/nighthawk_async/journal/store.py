@@ -31,6 +31,7 @@ from .records import Record
 from .reencryption import reencrypt_runs
 from .run_journal import RunJournal
 from .run_writes import refuse_after_divergence, send_message
+from .store_budgets import StoreBudgets
 from .store_mark import mark_path
 from .store_questions import StoreQuestions
 from .store_queues import StoreQueues
@@ -43,7 +44,7 @@ _MOST_VALUE_BYTES = 256 * 1024 * 1024  # of which PostgreSQL can store one
 _LEAST_KEY_BYTES = 16
 
 
-class JournalStore(StoreQueues, StoreQuestions):
+class JournalStore(StoreQueues, StoreQuestions, StoreBudgets):
     """A store of journals in a database. Made by `nighthawk_async.journal.open`.
 
     It may be made before any event loop runs and be shared by all runs of the process. Its thread begins with

@@ -83,6 +83,7 @@ class StoreThread:
         # Used by the thread alone:
         self._database: Database | None = None
         self._leases: dict[str, int] = {}
+        self._also_renewed: list[Callable[[Database], object]] = []
         self._held_until: dict[tuple[str, int], float] = {}  # by `lease_clock`; others may read it
         self._lost: dict[tuple[str, int], NighthawkError] = {}  # lives that can record nothing more, and why
         self._abandoned: dict[str, tuple[int, str]] = {}  # leases that are to be given back
@@ -209,6 +210,14 @@ class StoreThread:
 
         return self.perform(perform)
 
+    def renew_also(self, renew: Callable[[Database], object]) -> None:
+        """Call a function whenever leases are renewed; for the thread alone.
+
+        Args:
+            renew: Renews leases of another kind, within a transaction of its own.
+        """
+        self._also_renewed.append(renew)
+
     def _put(self, job: _Job) -> None:
         with self._lock:
             if self._is_closed:
@@ -274,7 +283,8 @@ class StoreThread:
 
     def _next_batch(self, renewed_at: float) -> list[_Job] | None:
         """The next jobs, maybe none; None at the end."""
-        wait = max(0.0, renewed_at + tables.LEASE_SECONDS / 3 - time.monotonic()) if self._leases else None
+        has_leases = bool(self._leases or self._also_renewed)
+        wait = max(0.0, renewed_at + tables.LEASE_SECONDS / 3 - time.monotonic()) if has_leases else None
         try:
             first = self._jobs.get(timeout=wait)
         except queue.Empty:
@@ -364,6 +374,8 @@ class StoreThread:
             return
         begun_at = lease_clock()
         try:
+            for renew in self._also_renewed:
+                renew(database)
             with database.transaction():
                 for life in sorted(self._leases.items()):
                     try:

@@ -16,6 +16,7 @@ from . import (
     audit,
     audit_table,
     blob_table,
+    budget_table,
     key_table,
     message_table,
     question_table,
@@ -90,6 +91,7 @@ CREATE TABLE records (
         "DROP INDEX records_by_place",
         "CREATE UNIQUE INDEX records_by_place ON records (run_id, {place}, kind, epoch) WHERE kind <> 'life'",
     ),
+    budget_table.MIGRATION,
 )
 """The statements that lead from each version of the schema to the next one. Only ever append to them."""
 

@@ -144,8 +144,33 @@ class WorkerApplication:
                 {} if suspects is None else {(): suspects},
             ),
         ]
+        lines += await self._budget_metrics()
         labelled = [_with_labels(line, queue) for line in lines]
         return "".join(f"{line}\n" for line in labelled)
+
+    async def _budget_metrics(self) -> "list[str | tuple[str, _Labels, float]]":
+        """The metrics of the budgets of the store; none where there are none, or it does not answer."""
+        try:
+            with anyio.fail_after(_STORE_SECONDS):
+                rows = await self._store.read_budgets()
+        except (JournalStoreError, TimeoutError):
+            return []
+        lines: list[str | tuple[str, _Labels, float]] = []
+        for name, text in (
+            ("limit", "The limit"),
+            ("spent", "The amount spent"),
+            ("remaining", "What is left"),
+        ):
+            values: dict[_Labels, float] = {}
+            for row in rows:
+                for each in row.windows:
+                    window = each.window.partition(" until ")[0]
+                    labels = ("budget", row.name), ("resource", each.resource), ("window", window)
+                    values[labels] = float(getattr(each, name))
+            if values:
+                help_text = f"{text} in the present window of a shared budget."
+                lines += _metric(f"nighthawk_budget_{name}", "gauge", help_text, values)
+        return lines
 
     async def _count_entries(self) -> tuple[Mapping[str, int] | None, int | None, str]:
         """The numbers of entries by status, and of suspects; None and the reason if there is no answer."""

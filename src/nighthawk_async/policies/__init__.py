@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..kernel.policy import Policy
     from ..kernel.step import Step
     from .budgets.budget import Budget
+    from .budgets.ledger import WindowState
     from .budgets.terms import BudgetAmounts, BudgetLimits
     from .egress.egress import Egress
     from .permissions.call import PermissionCall
@@ -40,6 +41,7 @@ else:
             "..kernel.policy": ("Policy",),
             "..kernel.step": ("Step",),
             "budgets.budget": ("Budget",),
+            "budgets.ledger": ("WindowState",),
             "budgets.terms": ("BudgetAmounts", "BudgetLimits"),
             "egress.egress": ("Egress",),
             "permissions.call": ("PermissionCall",),
@@ -72,5 +74,6 @@ __all__ = [
     "StepProceed",
     "StepResult",
     "ToolCallProceed",
+    "WindowState",
     "replayed",
 ]

@@ -54,10 +54,11 @@ from .security import Guard, checked_hosts, checked_tokens
 if TYPE_CHECKING:
     from ... import journal as journals
     from ...journal import store_tree
-    from . import stored_questions
+    from . import stored_budgets, stored_questions
 else:  # other dashboards need no database
     journals = LazyModule("nighthawk_async.journal")
     store_tree = LazyModule("nighthawk_async.journal.store_tree")
+    stored_budgets = LazyModule("nighthawk_async.asgi.dashboard.stored_budgets")
     stored_questions = LazyModule("nighthawk_async.asgi.dashboard.stored_questions")
 
 
@@ -168,6 +169,7 @@ class Dashboard:
         )
         self._streams = OpenStreams()
         self._followed: store_tree.StoreTree | None = None
+        self._journal = journal
         self._people: AskedPeople
         self._human: HumanHandler
         if journal is None:
@@ -277,6 +279,8 @@ class Dashboard:
             return json_response(self._tree_as_json(tree, asgi_scope))
         if path == "api/remembered":
             return json_response({"approvals": [*await self._people.remembered()]})
+        if path == "api/budgets" and self._followed is not None:
+            return json_response({"budgets": [*await stored_budgets.read(self._journal)]})
         if path == "api/search":
             return await _search(tree, asgi_scope)
         if path != "api/changes":

@@ -16,6 +16,7 @@ SCRIPTS = (
     "actions.js",
     "address.js",
     "app.js",
+    "budgets.js",
     "chart.js",
     "chart_series.js",
     "chart_table.js",

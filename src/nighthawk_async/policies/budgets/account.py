@@ -4,7 +4,7 @@ One lock guards all accounts: it is held only for arithmetic, and nested account
 """
 
 import threading
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import copy
 from itertools import count
@@ -13,10 +13,11 @@ from secrets import token_hex
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ...errors import BudgetExceededError
+from ...errors import BudgetExceededError, NighthawkError
 from ...kernel.usage_meter import UsageMeter
 from ...parallel.event_loop import Stopwatch
 from ...pickling import checked_picklable
+from .ledger import Ledger, WindowState
 from .lender import Lender
 from .terms import Amount, Amounts, BudgetAmounts, BudgetLimits, BudgetTerms, Resource
 
@@ -65,6 +66,8 @@ class BudgetAccount:
         terms: The terms of the budget.
         account_id: The id of the account for which this one stands; None for an account of its own.
         lender: The way to that account, in which everything is reserved and charged; None for this one.
+        ledger: The ledger of a shared budget, which alone keeps its limits; None for another one. Then this
+            account counts what this process spends.
 
     Attributes:
         id: The id of the account, in errors.
@@ -80,6 +83,7 @@ class BudgetAccount:
         "_spent",
         "has_unpriced",
         "id",
+        "ledger",
         "lender",
         "meter",
         "terms",
@@ -87,9 +91,15 @@ class BudgetAccount:
     )
 
     def __init__(
-        self, terms: BudgetTerms, *, account_id: str | None = None, lender: Lender | None = None
+        self,
+        terms: BudgetTerms,
+        *,
+        account_id: str | None = None,
+        lender: Lender | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
         self.terms = terms
+        self.ledger = ledger
         self.id = account_id or f"{_PROCESS}.{next(_NUMBERS)}"
         self.lender = lender
         self.watch = Stopwatch()
@@ -97,10 +107,15 @@ class BudgetAccount:
         self._spent: dict[Resource, Amount] = {}
         self._reserved: dict[Resource, Amount] = {}
         self.meter = UsageMeter()
-        self._reported: dict[object, set[tuple[Resource, float]]] = {}
+        self._reported: dict[object, set[tuple[Resource, float, int]]] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle and copy the terms and the spent amounts. A copy has no reservations."""
+        if self.ledger is not None:
+            raise NighthawkError(
+                f"budget {self.terms.name} is kept in a store and cannot be copied or pickled: make it "
+                "where it is needed, with the same name and a store of the same address."
+            )
         what = f"budget {self.terms.name}: a price function is pickled by its name, and this one is not found"
         checked_picklable(
             self.terms.prices, f"{what} by it; define it in a module, or give a mapping of prices"
@@ -125,6 +140,8 @@ class BudgetAccount:
     @property
     def spent(self) -> BudgetAmounts:
         """The spent amounts."""
+        if self.ledger is not None:
+            return BudgetAmounts(**_by_resource(self.ledger.read(), "spent"))
         seconds = self.watch.elapsed_seconds
         with ACCOUNTS_LOCK:
             spent: dict[str, Any] = {**self._spent}
@@ -133,6 +150,8 @@ class BudgetAccount:
     @property
     def reserved(self) -> BudgetAmounts:
         """The reserved amounts."""
+        if self.ledger is not None:
+            return BudgetAmounts(**_by_resource(self.ledger.read(), "reserved"))
         with ACCOUNTS_LOCK:
             reserved: dict[str, Any] = {**self._reserved}
         return BudgetAmounts(**reserved)
@@ -140,6 +159,8 @@ class BudgetAccount:
     @property
     def remaining(self) -> BudgetLimits:
         """The amounts neither spent nor reserved; None where there is no limit."""
+        if self.ledger is not None:
+            return BudgetLimits(**_by_resource(self.ledger.read(), "remaining"))
         seconds = self.watch.elapsed_seconds
         with ACCOUNTS_LOCK:
             left: dict[str, Any] = {
@@ -211,11 +232,13 @@ class BudgetAccount:
 
     def limits(self, resource: Resource) -> bool:
         """Whether it has a limit of a resource."""
+        if self.terms.shared:
+            return any(each.resource == resource for each in self.terms.shared)
         return self._limit(resource) is not None
 
     def has_refused(self, error: BudgetExceededError) -> bool:
         """Whether this account raised an error."""
-        return error.account_id == self.id
+        return error.account_id == (ledger_id(self.terms.name) if self.terms.shared else self.id)
 
     def take_threshold(self, listener: object) -> PassedThreshold | None:
         """Return a passed threshold that was not yet reported to a listener; None when there is none.
@@ -224,15 +247,36 @@ class BudgetAccount:
             listener: The listener that is about to be notified; None for traces.
         """
         seconds = self.watch.elapsed_seconds
+        if self.ledger is not None:
+            return self._take_shared_threshold(listener, self.ledger.seen)
+        if self.terms.shared:
+            return None  # on a worker, whose program reports it
         with ACCOUNTS_LOCK:
             reported = self._reported.setdefault(listener, set())
             for resource, limit in self.terms.limits.limited():
                 spent = seconds if resource == "seconds" else self._spent.get(resource, 0)
                 for part in self.terms.thresholds:
                     is_passed = float(spent) >= part * float(limit) and spent > 0
-                    if is_passed and (resource, part) not in reported:
-                        reported.add((resource, part))
+                    if is_passed and (resource, part, 0) not in reported:
+                        reported.add((resource, part, 0))
                         return PassedThreshold(resource, part, spent, limit)
+        return None
+
+    def _take_shared_threshold(
+        self, listener: object, states: Sequence[WindowState]
+    ) -> PassedThreshold | None:
+        with ACCOUNTS_LOCK:
+            reported = self._reported.setdefault(listener, set())
+            for state in states:
+                for part in self.terms.thresholds:
+                    is_passed = float(state.spent) >= part * float(state.limit) and state.spent > 0
+                    # Once in each window of a calendar; a rolling one is reported again when it was below.
+                    key = (state.resource, part, state.number if not state.is_rolling else -1)
+                    if is_passed and key not in reported:
+                        reported.add(key)
+                        return PassedThreshold(state.resource, part, state.spent, state.limit)
+                    if not is_passed and state.is_rolling:
+                        reported.discard(key)
         return None
 
     def put_threshold_back(self, listener: object, threshold: PassedThreshold) -> None:
@@ -243,9 +287,14 @@ class BudgetAccount:
             threshold: The threshold.
         """
         with ACCOUNTS_LOCK:
-            self._reported[listener].discard((threshold.resource, threshold.part))
+            self._reported[listener] = {
+                each for each in self._reported[listener] if each[:2] != (threshold.resource, threshold.part)
+            }
 
     def _limit(self, resource: Resource) -> Amount | None:
+        """The limit that this account keeps itself; None for none."""
+        if self.terms.shared:
+            return None
         return getattr(self.terms.limits, resource)
 
     def _in_use(self, resource: Resource) -> Amount:
@@ -266,6 +315,42 @@ class BudgetAccount:
     def _remember(self, error: BudgetExceededError) -> BudgetExceededError:
         error.account_id = self.id
         return error
+
+
+def ledger_id(budget: str) -> str:
+    """Return the id of the account of a shared budget, in errors; see `BudgetExceededError.account_id`.
+
+    Args:
+        budget: The name of the budget.
+    """
+    return f"shared {budget}"
+
+
+def shared_breach(budget: str, state: WindowState, asked: Amount) -> BudgetExceededError:
+    """Return the error for a window of a shared budget that has no room.
+
+    Args:
+        budget: The name of the budget.
+        state: The window.
+        asked: The amount.
+    """
+    error = BudgetExceededError(
+        budget=budget,
+        resource=state.resource,
+        limit=state.limit,
+        spent=state.spent,
+        reserved=state.reserved,
+        asked=asked,
+        window=state.window,
+    )
+    error.account_id = ledger_id(budget)
+    return error
+
+
+def _by_resource(states: Sequence[WindowState], attribute: str) -> dict[str, Any]:
+    """The amounts of each resource; with two windows, those of the one that has less left."""
+    tightest = sorted(states, key=lambda state: state.remaining, reverse=True)
+    return {state.resource: getattr(state, attribute) for state in tightest}
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any, ParamSpec, TypeVar, cast, overload
 
@@ -14,9 +15,11 @@ from ...kernel.policy import InnerScope, Policies
 from ...parallel.calling import wrap_calls
 from ...types.usage import Usage
 from .account import BudgetAccount
+from .ledger import KeepsBudgets, Ledger
 from .lives import counting_time_of_lives
 from .policy import keep_refusals_from_model, with_accounts, with_step_terms
 from .terms import BudgetAmounts, BudgetLimits, BudgetTerms, OnExceeded, checked_terms
+from .windows import Period
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -40,6 +43,10 @@ def budget(
     prices: Prices | None = None,
     on_exceeded: OnExceeded = "fail",
     thresholds: Sequence[float] = (0.8,),
+    per: Period | timedelta | None = None,
+    timezone: str = "UTC",
+    decisions_per_hour: int | None = None,
+    store: KeepsBudgets | None = None,
 ) -> Callable[Parameters, Result]: ...
 
 
@@ -57,6 +64,10 @@ def budget(
     prices: Prices | None = None,
     on_exceeded: OnExceeded = "fail",
     thresholds: Sequence[float] = (0.8,),
+    per: Period | timedelta | None = None,
+    timezone: str = "UTC",
+    decisions_per_hour: int | None = None,
+    store: KeepsBudgets | None = None,
 ) -> "Budget": ...
 
 
@@ -75,6 +86,10 @@ def budget(
     prices: Prices | None = None,
     on_exceeded: OnExceeded = "fail",
     thresholds: Sequence[float] = (0.8,),
+    per: Period | timedelta | None = None,
+    timezone: str = "UTC",
+    decisions_per_hour: int | None = None,
+    store: KeepsBudgets | None = None,
 ) -> Any:
     """Limit tokens, cost, time and other resources.
 
@@ -89,6 +104,8 @@ def budget(
         async def read(paper: Paper) -> Summary: ...
 
         cheap = nh.budget(summarize, tokens=20_000)     # the same for an existing function
+
+        support = nh.budget(cost=20, per="day", store=store, name="support")    # of all processes together
 
     All budgets that are active for a step apply. Each model request reserves its upper bound in all of them
     before it is sent, in all or in none. The unused part is returned when it ends, also after an error.
@@ -112,6 +129,13 @@ def budget(
             other than `steps` and `seconds`, which fail in any case.
         thresholds: Fractions of each limit, more than 0 and at most 1, that hooks and traces report when they
             are spent.
+        per: The window of time in which the limits hold, in a budget that all processes with the same store
+            and name share: the `hour`, `day` or `month` of the calendar, or a timedelta for a rolling window,
+            which is the time before each moment. It limits no `seconds`. None for a budget that is not
+            renewed.
+        timezone: The time zone of the calendar, by its IANA name.
+        decisions_per_hour: Steps that begin in any 60 minutes, by all processes together.
+        store: The store that keeps a shared budget, made by `nighthawk_async.journal.open`.
 
     Returns:
         The budget, whose account can be read at any time, also afterwards; or the function, with the same
@@ -122,7 +146,8 @@ def budget(
         TypeError: The function cannot be called, or is a generator.
         BudgetExceededError: Raised inside, by work without room. It is never retried.
     """
-    made = Budget(
+    made = _made(
+        store,
         checked_terms(
             limits={
                 "tokens": tokens,
@@ -137,9 +162,35 @@ def budget(
             prices=prices,
             on_exceeded=on_exceeded,
             thresholds=thresholds,
-        )
+            per=per,
+            timezone=timezone,
+            decisions_per_hour=decisions_per_hour,
+        ),
     )
     return made if function is None else made(function)
+
+
+def _made(store: object, terms: BudgetTerms) -> "Budget":
+    """Return the budget of terms, which a store keeps where they have windows.
+
+    Raises:
+        NighthawkError: One of the two is missing.
+    """
+    if store is None:
+        if terms.shared:
+            raise NighthawkError(
+                "A budget with per or decisions_per_hour is kept in a store: give "
+                "store=nighthawk_async.journal.open(…)."
+            )
+        return Budget(terms)
+    if not terms.shared:
+        raise NighthawkError(
+            "A store keeps budgets by windows of time: give per='hour', 'day', 'month' or a timedelta, or "
+            "decisions_per_hour."
+        )
+    if not isinstance(store, KeepsBudgets):
+        raise NighthawkError(f"store is made by nighthawk_async.journal.open, not {store!r}.")
+    return Budget(terms, store.open_budget(terms.name, terms.shared))
 
 
 class Budget:
@@ -149,16 +200,25 @@ class Budget:
     at once, and share the account. A pickle holds the limits and the spent amounts: the unpickled budget has
     an account of its own, separate from this one.
 
+    A budget that is kept in a store is that of all processes: its amounts are those of the present windows,
+    and reading them blocks while the store is read. `usage` and `usage_by_model` are those of this object.
+
     Args:
         terms: The terms.
+        ledger: The ledger of a budget that is kept in a store; None for another one.
     """
 
     __slots__ = ("account",)
 
-    def __init__(self, terms: BudgetTerms) -> None:
-        self.account = BudgetAccount(terms)
+    def __init__(self, terms: BudgetTerms, ledger: Ledger | None = None) -> None:
+        self.account = BudgetAccount(terms, ledger=ledger)
 
     def __repr__(self) -> str:
+        if self.account.terms.shared:
+            shared = ", ".join(
+                f"{each.resource}={each.limit} per {each.window}" for each in self.account.terms.shared
+            )
+            return f"budget({shared}, name={self.name!r})"
         limits = ", ".join(f"{resource}={limit}" for resource, limit in self.limits.limited())
         return f"budget({limits}, name={self.name!r})"
 
@@ -203,8 +263,8 @@ class Budget:
         return self.account.spent.cost
 
     def fresh(self) -> "Budget":
-        """Return a new budget with the same terms and nothing spent."""
-        return Budget(self.account.terms)
+        """Return a new budget with the same terms and nothing spent; this one, if it is kept in a store."""
+        return self if self.account.ledger is not None else Budget(self.account.terms)
 
     def __enter__(self) -> "Budget":
         """Make it active. Where it already is, nothing changes.
@@ -276,7 +336,13 @@ def with_step_budget(policies: Policies, budget: Budget | None, inner: InnerScop
     """Add the `step_budget` argument of `run` and `scope` to the policies; see `with_budget`."""
     if budget is None:
         return policies
-    return with_step_terms(policies, _checked_budget(budget, "step_budget").account.terms)
+    terms = _checked_budget(budget, "step_budget").account.terms
+    if terms.shared:
+        raise NighthawkError(
+            f"budget {terms.name} is kept in a store and shared by all steps: give it as budget, not as "
+            "step_budget."
+        )
+    return with_step_terms(policies, terms)
 
 
 def _checked_budget(given: object, argument: str) -> Budget:

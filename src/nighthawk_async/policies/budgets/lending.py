@@ -13,6 +13,15 @@ from .account import BudgetAccount, Payer, find_lender
 from .lender import Lender, Loan
 from .notices import record_exceeded
 from .reservation import Entry, Reservation, added_up
+from .shared import (
+    RequestKey,
+    SharedReservation,
+    charge_shared,
+    has_shared,
+    request_key,
+    reserve_shared,
+    spend_shared,
+)
 from .terms import Amounts, Resource
 
 
@@ -101,18 +110,30 @@ class LentReservation:
 
 
 async def reserve_in_turn(
-    entries: Sequence[Entry], *, model_name: str, payers: Sequence[Payer]
-) -> Reservation | LentReservation:
+    entries: Sequence[Entry], *, model_name: str, payers: Sequence[Payer], key: RequestKey | None = None
+) -> Reservation | LentReservation | SharedReservation:
     """Reserve amounts for a model request in all accounts, or in none; see `reservation.reserve_in_turn`.
 
     Args:
         entries: The amounts to reserve, outermost account first.
         model_name: The model id.
         payers: The steps in progress, outermost first; the last one pays.
+        key: How the request counts in the lives of a run; None to find out here.
 
     Raises:
         BudgetExceededError: An account has no room. Nothing has changed.
     """
+    may_wait = not any(payer.requests for payer in payers)
+    reserved = await _reserve_here(entries, model_name=model_name, payers=payers)
+    if not has_shared([entry.account for entry in entries]):
+        return reserved
+    return await reserve_shared(reserved, entries, key=key or request_key(), may_wait=may_wait)
+
+
+async def _reserve_here(
+    entries: Sequence[Entry], *, model_name: str, payers: Sequence[Payer]
+) -> Reservation | LentReservation:
+    """Reserve amounts in all accounts that are no ledgers."""
     lender = find_lender(entry.account for entry in entries)
     if lender is None:
         return await reservation.reserve_in_turn(entries, payers=payers)
@@ -137,6 +158,19 @@ async def charge(accounts: Sequence[BudgetAccount], resource: Resource) -> None:
     Raises:
         BudgetExceededError: An account has no room. Nothing has changed.
     """
+    if not has_shared(accounts):
+        await _charge_here(accounts, resource)
+        return
+    take_back = await charge_shared(accounts, resource)
+    try:
+        await _charge_here(accounts, resource)
+    except BaseException:
+        take_back()
+        raise
+
+
+async def _charge_here(accounts: Sequence[BudgetAccount], resource: Resource) -> None:
+    """Charge one of a resource to all accounts that are no ledgers."""
     lender = find_lender(accounts)
     if lender is None:
         reservation.charge(accounts, resource)
@@ -162,6 +196,8 @@ def charge_usage(
         usage: The usage; None for a charge of something else.
         is_foreign: Whether the user's own agent reports it.
     """
+    if is_foreign:  # what a later life finds recorded was charged to ledgers by the life that consumed it
+        spend_shared(entries)
     lent, own = _divided(entries)
     reservation.charge_usage(own, model_name, usage)
     lender = find_lender(entry.account for entry in lent)

@@ -1,13 +1,13 @@
 """Budgets as a policy: time, steps, model requests and tool calls are charged to their accounts."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, Literal
 
 from ...causes import with_causes
-from ...errors import BudgetExceededError
+from ...errors import BudgetExceededError, NighthawkError
 from ...kernel.calls import below_place
 from ...kernel.environment import find_environment, get_environment
 from ...kernel.fold import Events, OpenRequest, StepEnd, StepProceed, ToolCallProceed, with_end_reported
@@ -208,8 +208,28 @@ def keep_refusals_from_model() -> None:
 def with_accounts(policies: Policies, *accounts: BudgetAccount) -> Policies:
     """Add accounts to the policies; those that are already active are not added again."""
     policy = policies.find(BudgetPolicy) or BudgetPolicy()
-    new = tuple(account for account in accounts if account not in policy.accounts)
+    new = tuple(
+        account
+        for account in accounts
+        if account not in policy.accounts and not _is_active(account, policy.accounts)
+    )
     return policies.with_policy(replace(policy, accounts=(*policy.accounts, *new))) if new else policies
+
+
+def _is_active(account: BudgetAccount, accounts: Sequence[BudgetAccount]) -> bool:
+    """Whether the shared budget of an account is active through another account.
+
+    Raises:
+        NighthawkError: It is, with other limits.
+    """
+    ledger = account.ledger
+    same = [each for each in accounts if ledger and each.ledger and each.ledger.key == ledger.key]
+    if any(each.terms.shared != account.terms.shared for each in same):
+        raise NighthawkError(
+            f"budget {account.terms.name} is active already, with other limits; give each budget a "
+            "name of its own."
+        )
+    return bool(same)
 
 
 def with_step_terms(policies: Policies, terms: BudgetTerms) -> Policies:

@@ -41,6 +41,7 @@ from .account import BudgetAccount, Payer
 from .lending import LentReservation, charge_usage, reserve_in_turn
 from .notices import CONCLUSION_TOKENS
 from .reservation import Entry, Reservation
+from .shared import SharedReservation
 from .terms import Amount, Amounts, Resource
 
 _LONG_CHARACTERS = 200_000
@@ -72,7 +73,7 @@ class BudgetedRequest:
     accounts: tuple[BudgetAccount, ...]
     measure: TokenMeasure
     bound: RequestBound | None
-    reservation: Reservation | LentReservation
+    reservation: Reservation | LentReservation | SharedReservation
     received: list[str]
     seen_uses: Counter[str] = field(default_factory=Counter[str])
     """The uses of native tools that have begun, as fields of `Usage`."""
@@ -80,6 +81,8 @@ class BudgetedRequest:
     """Returns the attempts, once the request is sent again."""
     pricing_error: Exception | None = None
     """The error of the user's price function, because of which the whole reservation was charged."""
+    has_begun: bool = False
+    """Whether the response has begun to arrive."""
 
     @property
     def next_breach(self) -> BudgetExceededError | None:
@@ -88,6 +91,10 @@ class BudgetedRequest:
 
     def note(self, event: ModelEvent) -> None:
         """Keep the text that has arrived, to estimate usage that is not reported."""
+        if not self.has_begun:
+            self.has_begun = True
+            if isinstance(self.reservation, SharedReservation):
+                self.reservation.begin(self._consumed())
         if self.bound is None:
             return
         match event:
@@ -117,12 +124,23 @@ class BudgetedRequest:
         self.attempts = attempts
         if self.bound is None:
             return True
-        parts = self._parts(None, may_have_consumed=True)
         accounts, bound = self.accounts, self.bound
-        spent = [self._spent(position, parts, cost) for position, cost in enumerate(self._costs(parts))]
-        kept: list[Amounts] = [{**each, "turns": 1} for each in spent]
+        kept = self._estimated()
         added = [_bound_amounts(self.model, accounts, position, bound) for position in range(len(accounts))]
         return self.reservation.renew(kept, added)
+
+    def _consumed(self) -> list[Amounts]:
+        """Return what the request has consumed so far for sure; all of it where no price can be found."""
+        try:
+            return self._estimated()
+        except Exception:  # of the user's price function; raised at the end, see `settle`
+            return self.reservation.amounts
+
+    def _estimated(self) -> list[Amounts]:
+        """Return what the attempts so far may have consumed, for each account."""
+        parts = self._parts(None, may_have_consumed=True)
+        spent = [self._spent(position, parts, cost) for position, cost in enumerate(self._costs(parts))]
+        return [{**each, "turns": 1} for each in spent]
 
     def settle(self, reported: Usage | None, *, may_have_consumed: bool) -> Usage:
         """Charge the consumption of the request, and return the rest of the reservation.

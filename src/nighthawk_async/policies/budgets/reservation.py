@@ -276,7 +276,7 @@ def _find_next_breach_locked(entry: Entry) -> BudgetExceededError | None:
     if account.terms.on_exceeded != "conclude":
         return None
     both: dict[Resource, Amount] = {
-        resource: 2 * amount if resource == "turns" else amount + _grown(amount)
+        resource: 2 * amount if resource == "turns" else amount + grown(amount)
         for resource, amount in entry.amounts.items()
     }
     return account.find_lasting_breach_locked({**both, "tool_calls": 1})
@@ -290,5 +290,6 @@ def added_up(one: Amounts, other: Amounts) -> Amounts:
     return both
 
 
-def _grown(amount: Amount) -> Amount:
+def grown(amount: Amount) -> Amount:
+    """Return the amount of a next request, which is larger."""
     return amount + (amount // _GROWTH if isinstance(amount, int) else amount / _GROWTH)

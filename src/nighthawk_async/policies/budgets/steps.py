@@ -13,6 +13,7 @@ from .account import BudgetAccount, breached_account, counting_time, find_lender
 from .lending import charge
 from .notices import record_exceeded, report_thresholds
 from .reservation import find_full
+from .shared import check_shared_room
 from .terms import Resource
 
 Result = TypeVar("Result")
@@ -147,6 +148,7 @@ async def check_foreign_turn(accounts: tuple[BudgetAccount, ...]) -> None:
     error = find_full(accounts, {"tokens": 1, "cost": _LEAST_COST, "turns": 1})
     if error is not None:
         raise _recorded(error)
+    await check_shared_room(accounts, {"tokens": 1, "cost": _LEAST_COST, "turns": 1})
 
 
 async def begin_foreign_turn(accounts: tuple[BudgetAccount, ...]) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias, cast
 from ...catalog.request_cost import Prices
 from ...errors import NighthawkError
 from ...types.model import ModelPrice
+from .windows import Window, checked_window
 
 Resource: TypeAlias = Literal["tokens", "cost", "steps", "turns", "tool_calls", "seconds"]
 """A resource that a budget can limit."""
@@ -81,6 +82,21 @@ class BudgetLimits:
 _RESOURCES: tuple[Resource, ...] = tuple(cast("Resource", each.name) for each in fields(BudgetLimits))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedLimit:
+    """A limit of a resource in a window, for everything that names its budget.
+
+    Args:
+        resource: The resource.
+        limit: The amount allowed in each window.
+        window: The window.
+    """
+
+    resource: Resource
+    limit: Amount
+    window: Window
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BudgetTerms:
     """The terms of a budget, without an account. Made by `checked_terms`.
@@ -92,6 +108,7 @@ class BudgetTerms:
         prices: The prices of models; None for those that the library knows.
         on_exceeded: The behaviour when the budget runs out.
         thresholds: The fractions of each limit that are reported when they are spent.
+        shared: The limits by windows of time, of a budget that is kept in a store; empty for another one.
     """
 
     name: str
@@ -100,6 +117,7 @@ class BudgetTerms:
     prices: Prices | None
     on_exceeded: OnExceeded
     thresholds: tuple[float, ...]
+    shared: tuple[SharedLimit, ...] = ()
 
     @property
     def needs_bounds(self) -> bool:
@@ -115,19 +133,27 @@ def checked_terms(
     prices: object,
     on_exceeded: object,
     thresholds: object,
+    per: object = None,
+    timezone: object = "UTC",
+    decisions_per_hour: object = None,
 ) -> BudgetTerms:
     """Return the terms of a budget.
 
     Raises:
         NighthawkError: An argument has a bad value, or nothing is limited.
     """
-    given = {
+    given: dict[Resource, int | float | Decimal] = {
         resource: _checked_limit(resource, limit) for resource, limit in limits.items() if limit is not None
     }
-    if not given:
+    if not given and decisions_per_hour is None:
         raise NighthawkError(f"A budget limits something: give one of {', '.join(limits)}.")
     if on_exceeded not in ("fail", "conclude"):
         raise NighthawkError(f"on_exceeded must be 'fail' or 'conclude', not {on_exceeded!r}.")
+    named = ", ".join(f"{each}={limit}" for each, limit in given.items())
+    shared: tuple[SharedLimit, ...] = ()
+    if per is not None or decisions_per_hour is not None:
+        shared = _shared_limits(given, per, timezone, decisions_per_hour)
+        named = _shared_name(named, shared, decisions_per_hour)
     if on_exceeded == "conclude" and given.keys() <= {"steps", "seconds"}:
         raise NighthawkError(
             "on_exceeded='conclude' needs a limit of tokens, cost, turns or tool_calls: the end of steps and "
@@ -138,13 +164,44 @@ def checked_terms(
     if max_output_tokens is not None and _checked_limit("tokens", max_output_tokens) == 0:
         raise NighthawkError("max_output_tokens must be more than 0.")
     return BudgetTerms(
-        name=name or ", ".join(f"{each}={limit}" for each, limit in given.items()),
+        name=name or named,
         limits=BudgetLimits(**cast("dict[str, Any]", given)),
         max_output_tokens=cast("int | None", max_output_tokens),
         prices=_checked_prices(prices),
         on_exceeded=on_exceeded,
         thresholds=_checked_thresholds(thresholds),
+        shared=shared,
     )
+
+
+def _shared_limits(
+    given: Mapping[Resource, Any], per: object, timezone: object, decisions: object
+) -> tuple[SharedLimit, ...]:
+    if "seconds" in given:
+        raise NighthawkError(
+            "A budget by windows of time has no limit of seconds; nest another one for them."
+        )
+    if per is None and given:
+        raise NighthawkError(
+            "decisions_per_hour limits steps; the other limits need per='hour', 'day', 'month' or a "
+            "timedelta, or a budget of their own."
+        )
+    if per is not None and not given:
+        raise NighthawkError("per needs a limit: give one of tokens, cost, steps, turns, tool_calls.")
+    shared: list[SharedLimit] = []
+    if per is not None:
+        window = checked_window(per, timezone)
+        shared = [SharedLimit(resource=each, limit=limit, window=window) for each, limit in given.items()]
+    if decisions is not None:
+        limit = int(_checked_limit("steps", decisions))
+        shared.append(SharedLimit(resource="steps", limit=limit, window=Window(seconds=3_600.0)))
+    return tuple(shared)
+
+
+def _shared_name(named: str, shared: tuple[SharedLimit, ...], decisions: object) -> str:
+    """The name of a budget without one: equal limits are one budget, wherever they are given."""
+    parts = [f"{named} per {shared[0].window}"] if named else []
+    return ", ".join([*parts, *([] if decisions is None else [f"decisions_per_hour={decisions}"])])
 
 
 def _checked_limit(resource: Resource, limit: object) -> int | float | Decimal:

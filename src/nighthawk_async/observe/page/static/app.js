@@ -17,6 +17,7 @@ import { connect, isFile, recordedAt } from "./source.js";
 import { KIND_NAMES, kindLabel } from "./states.js";
 import { Store, TOP } from "./store.js";
 import { Subtrees } from "./subtrees.js";
+import { Budgets } from "./budgets.js";
 import { Summary } from "./summary.js";
 import { setUpTheme } from "./theme.js";
 import { getToken, setToken, takeTokenFromAddress } from "./token.js";
@@ -65,6 +66,8 @@ const search = new Search((nodes) => {
 });
 const tree = new TreeView(treeElement, store, rows, subtrees, { onSelect: select, onToggle: toggle, onScroll: schedule });
 const summary = new Summary({ totals: byId("totals"), states: byId("states"), asked: byId("asked"), onState: toggleState });
+
+new Budgets(byId("totals"));
 
 linked = nodeInAddress();
 if (takeTokenFromAddress()) actions.checkToken();

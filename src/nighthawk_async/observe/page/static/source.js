@@ -13,6 +13,14 @@ export function connect(path, onEvent, onState) {
   return isFile ? new RecordedConnection(path, onEvent, onState) : new Connection(path, onEvent, onState);
 }
 
+// What shared budgets have left; null where the service shows no store, empty when it does not answer.
+export async function readBudgets() {
+  if (isFile) return null;
+  const response = await fetch("api/budgets", { headers: authorization(), cache: "no-store" });
+  if (response.status === 404) return null;
+  return response.ok ? (await response.json()).budgets : [];
+}
+
 // The ids of the nodes that hold a text; null when the service does not answer.
 export async function findNodes(text, stream, signal) {
   if (isFile) return recordedNodesWith(text);

@@ -1,0 +1,56 @@
+"""The budgets of a store, as programs use them."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ..lazy_exports import LazyModule
+from .store_thread import StoreThread
+
+if TYPE_CHECKING:
+    from ..policies.budgets.ledger import Ledger
+    from ..policies.budgets.terms import SharedLimit
+    from . import budgets
+else:  # few programs share budgets
+    budgets = LazyModule(f"{__package__}.budgets")
+
+
+class StoreBudgets:
+    """The part of a store that keeps budgets by windows of time; see `JournalStore`."""
+
+    thread: StoreThread
+
+    @cached_property
+    def _budgets(self) -> "budgets.StoreBudgets":
+        return budgets.StoreBudgets(self.thread)
+
+    def budgets(self) -> "list[budgets.BudgetRow]":
+        """Return the budgets that processes share through the store, by name. Blocks while it reads.
+
+        Each has its present windows: what is spent, reserved and left. The limits are those of the process
+        that used the budget last for the first time.
+
+        Raises:
+            JournalStoreError: The store cannot be read.
+        """
+        return self._budgets.read_all()
+
+    async def read_budgets(self) -> "list[budgets.BudgetRow]":
+        """Return the budgets, without blocking the event loop; see `budgets`.
+
+        Raises:
+            JournalStoreError: The store cannot be read.
+        """
+        return await self._budgets.start_reading().wait()
+
+    def open_budget(self, name: str, limits: "Sequence[SharedLimit]") -> "Ledger":
+        """Return the account of a budget; `nighthawk_async.budget` calls it.
+
+        Args:
+            name: The name of the budget.
+            limits: Its limits.
+
+        Raises:
+            JournalValueError: The name cannot be stored.
+        """
+        return self._budgets.open(name, limits)

@@ -24,7 +24,7 @@ from ..wire.redaction import excerpt
 from ..wire.sse import DEFAULT_MAX_EVENT_BYTES, ServerSentEvent, ServerSentEventDecoder
 from .byte_exchange import ByteExchange
 from .endpoint import Endpoint
-from .http_pool import too_long
+from .byte_exchange import too_long
 from .prepared_settings import HttpRequestPlan
 
 _NOT_FOUND = 404

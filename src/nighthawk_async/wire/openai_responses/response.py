@@ -394,7 +394,8 @@ class ResponsesDecoder:
     def _finished(self, response: Response, *, is_cut_off: bool) -> ResponseFinished:
         details = response.incomplete_details
         detail = details.reason if is_cut_off and details is not None else None
-        reason = _REASONS.get(detail) or self._reason("other" if is_cut_off else "stop")
+        otherwise: FinishReason = "steered" if detail == "steered" else "other" if is_cut_off else "stop"
+        reason = _REASONS.get(detail) or self._reason(otherwise)
         is_refusal = reason == "content_filter"
         return ResponseFinished(
             reason=reason,

@@ -1,7 +1,8 @@
 """One WebSocket of the Responses protocol, and the responses in flight on it. Loaded on use.
 
-A lane carries one response at a time, and after a steered one that which the server goes on with by itself. With several lanes, whichever request waits receives for all: no task
-of its own reads, so nothing outlives the requests, and a cancelled one leaves the others going.
+A lane carries one response at a time, and after a steered one that with which the server goes on by itself.
+With several lanes, whichever request waits receives for all: no task of its own reads, so nothing outlives
+the requests, and a cancelled one leaves the others going.
 """
 
 from collections import deque
@@ -22,8 +23,8 @@ from ..wire.openai_responses.socket_steering import (
     steering_message,
 )
 from ..wire.openai_responses.socket_turns import Answer, SocketMessage, SocketTurn
-from .endpoint_calls import copied_error
 from .byte_exchange import too_long
+from .endpoint_calls import copied_error
 from .websocket_connection import Refusal, WebSocketConnection
 
 _LONGEST_IDLE_SECONDS = 300.0
@@ -75,7 +76,7 @@ class Inbox:
         self.steered: Steered | None = None
         """What the user said meanwhile; None for nothing."""
         self.unclaimed_since: float | None = None
-        """The time since which the next request of the conversation may claim it; None when it was requested."""
+        """The time since which the next request may claim it; None when it was requested."""
         self.is_expected = False
         """Whether the server begins it by itself, or has done so."""
         self.end: SocketMessage | None = None

@@ -335,9 +335,7 @@ class SocketExchange(BodyReader):
         if first is None:
             inbox.is_expected = False
             previous = None if earlier is None else earlier.response_id
-            message = self._turn.message(
-                lane=place.lane, previous_response_id=previous, new_items=new_items
-            )
+            message = self._turn.message(lane=place.lane, previous_response_id=previous, new_items=new_items)
             await place.socket.send(message)
         while first is None:
             first = await place.socket.next_message(inbox)

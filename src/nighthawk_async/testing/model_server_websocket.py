@@ -159,8 +159,8 @@ class ServedSocket:
             return
         self._steers += 1
         steer["id"] = f"steer_{self._steers}"
-        messages = said if isinstance(said, list) else [{"role": "user", "content": said}]
-        running.said += [{"type": "message", **each} for each in as_objects(messages)]
+        messages = as_objects(said) or [{"role": "user", "content": said}]
+        running.said += [{"type": "message", **each} for each in messages]
         running.names.append(steer["id"])
         await self._send_message({"type": "response.steer.accepted", "steer": steer, **_of(running.lane)})
 
@@ -350,6 +350,8 @@ def _steered(event: dict[str, Any], running: _Running) -> dict[str, Any] | None:
     response: object = event.get("response")
     if event.get("type") not in _GOOD_ENDS or not is_json_object(response):
         return None
+    while running.done and running.done[-1].get("type") == "reasoning":  # it led to nothing
+        running.done.pop()
     details = {"incomplete_details": {"reason": "steered"}, "status": "incomplete", "output": running.done}
     return {**event, "type": "response.incomplete", "response": {**response, **details}}
 

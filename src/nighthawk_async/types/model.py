@@ -285,8 +285,8 @@ FinishReason: TypeAlias = Literal[
 ]
 """The reason why a response ended, the same for every provider.
 
-After `pause`, the provider goes on when it gets the response back: its own tools took long. After `steered`, it
-goes on with what the user said meanwhile.
+After `pause`, the provider goes on when it gets the response back: its own tools took long. After `steered`,
+it goes on with what the user said meanwhile.
 """
 
 

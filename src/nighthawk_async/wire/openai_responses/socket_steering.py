@@ -6,7 +6,8 @@ itself with a response that nobody requested: its successor. Or the response end
 sends `response.steer.pending`, and puts the text before the results that the client sends. Or it gives the
 text back with `response.steer.failed`.
 
-To the loop of a step the successor is the answer to its next request, which holds the same text, as over HTTP.
+To the loop of a step the successor is the answer to its next request, which holds the same text, as over
+HTTP.
 
 Source: "Mid-turn steering" of the OpenAI platform documentation, and `response_steer_*_event.py` of openai
 3.57.0, read on 2026-11-30.
@@ -34,9 +35,7 @@ def steering_message(text: str, response_id: str) -> bytes:
         text: The text.
         response_id: The response.
     """
-    return msgspec.json.encode(
-        {"type": "response.steer", "previous_response_id": response_id, "input": text}
-    )
+    return msgspec.json.encode({"type": "response.steer", "previous_response_id": response_id, "input": text})
 
 
 class Steered:

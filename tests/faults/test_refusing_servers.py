@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import nighthawk_async as nh
+from nighthawk_async.catalog.endpoint_rules import ENDPOINT_RULES
 from nighthawk_async.catalog.providers import PROVIDERS
 from nighthawk_async.errors import ModelStatusError
 from nighthawk_async.testing import ModelReply, ModelServer, RecordedRequest, tool_call
@@ -81,9 +82,9 @@ async def test_the_default_loop_passes_at_every_preset(protocol: str, stream: bo
     assert failures == {}
 
 
-async def check_preset(provider: str, past: nh.Transcript, *, stream: bool) -> None:
+async def check_preset(provider: str, past: nh.Transcript, **settings: Any) -> None:
     async with ModelServer(answer, rules=provider) as server:
-        settings = {"endpoint_rules": provider, "max_tokens": 2_000, "stream": stream}
+        settings |= {"endpoint_rules": provider, "max_tokens": 2_000}
         executor = executor_at(
             server, provider, **settings, capabilities={"images": True, "context_window": 200_000}
         )
@@ -107,3 +108,18 @@ async def test_a_refusal_is_that_of_the_provider_and_uses_no_reply() -> None:
                     await pictures(["owl"])
             assert raised.value.status == status
             assert len(server.requests) == 1
+
+
+async def test_the_default_loop_passes_over_the_sockets_of_each_preset_that_has_them() -> None:
+    """What is steered goes into the running response where that is offered, and is refused nowhere."""
+    past = await foreign_past()
+    failures: dict[str, object] = {}
+    having = [name for name in PROVIDERS if (rules := ENDPOINT_RULES.get(name)) is not None and rules.websocket]
+    assert len(having) >= 3
+    for provider in having:
+        for transport in ("websocket", "auto"):
+            try:
+                await check_preset(provider, past, transport=transport)
+            except Exception as error:
+                failures[f"{provider} {transport}"] = error
+    assert failures == {}

@@ -385,8 +385,10 @@ class ResponsesDecoder:
         else:
             end = _failed_response(response, failure)
         if response.usage is not None:
-            searches = None if response.tool_usage is None else response.tool_usage.searches
-            usage = self._output.with_uses(response.usage.to_usage(), searches)
+            tools = response.tool_usage
+            usage = self._output.with_uses(response.usage.to_usage(), None if tools is None else tools.searches)
+            if tools is not None and tools.image_gen is not None:
+                usage += tools.image_gen.to_usage()
             events.append(UsageReported(usage=usage))
         self._is_ended = True
         return [*events, end]

@@ -114,7 +114,9 @@ async def test_the_default_loop_passes_over_the_sockets_of_each_preset_that_has_
     """What is steered goes into the running response where that is offered, and is refused nowhere."""
     past = await foreign_past()
     failures: dict[str, object] = {}
-    having = [name for name in PROVIDERS if (rules := ENDPOINT_RULES.get(name)) is not None and rules.websocket]
+    having = [
+        name for name in PROVIDERS if (rules := ENDPOINT_RULES.get(name)) is not None and rules.websocket
+    ]
     assert len(having) >= 3
     for provider in having:
         for transport in ("websocket", "auto"):

@@ -66,7 +66,14 @@ async def outcome(written: bytes, transport: str, **settings: Any) -> tuple[Any,
     assert failure is not None
     assert SECRET not in str(failure)
     status = failure.status if isinstance(failure, ModelStatusError) else None
-    return type(failure), status, failure.is_transient, failure.retries, asked, failure.message.partition("at ")[0]
+    return (
+        type(failure),
+        status,
+        failure.is_transient,
+        failure.retries,
+        asked,
+        failure.message.partition("at ")[0],
+    )
 
 
 async def test_a_refused_handshake_is_what_the_same_refusal_is_over_http() -> None:

@@ -1,4 +1,4 @@
-"""Images that a model makes, from a server over HTTP into a variable: in every life of a run, and from a cassette."""
+"""Images that a model makes, from a server into a variable: in every life of a run, and from a cassette."""
 
 import base64
 from collections.abc import Mapping

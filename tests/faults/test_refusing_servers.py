@@ -92,6 +92,8 @@ async def check_preset(provider: str, past: nh.Transcript, **settings: Any) -> N
             with nh.scope(past=past):
                 assert await pictures(["owl", "bat"]) == 4
         assert len(server.requests) == 4  # one of them for the summary
+        are_on_sockets = "WEBSOCKET" in {request.method for request in server.requests}
+        assert are_on_sockets is (settings.get("transport") is not None)
 
 
 async def test_a_refusal_is_that_of_the_provider_and_uses_no_reply() -> None:
@@ -125,3 +127,48 @@ async def test_the_default_loop_passes_over_the_sockets_of_each_preset_that_has_
             except Exception as error:
                 failures[f"{provider} {transport}"] = error
     assert failures == {}
+
+
+TRAVELS = (
+    (
+        "vllm",
+        "mistral",
+        "anthropic",
+        "openai-responses",
+        "google",
+        "deepseek",
+        "groq",
+        "mistral",
+        "openai-chat",
+    ),
+    ("google", "anthropic", "mistral", "google", "deepseek-responses", "moonshot", "xai", "anthropic"),
+)
+
+
+@pytest.mark.parametrize("providers", TRAVELS, ids=["there", "and back"])
+async def test_a_conversation_changes_its_model_again_and_again(providers: tuple[str, ...]) -> None:
+    """Ids, reasoning, media in results, words of the user: each endpoint takes those of the others."""
+    past: nh.Transcript | None = None
+    for place, provider in enumerate(providers):
+        turns = iter(
+            [
+                ModelReply(
+                    reasoning="hm",
+                    tool_calls=tuple(
+                        replace(tool_call("nh_eval", expression=f"look('{word} {place}')"), id="")
+                        for word in ("owl", "bat")
+                    ),
+                ),
+                ModelReply(
+                    tool_calls=(replace(tool_call("nh_outcome", kind="pass", bindings={"total": 2}), id=""),)
+                ),
+            ]
+        )
+        async with ModelServer(turns, rules=provider) as server:
+            more = {"endpoint_rules": provider, "max_tokens": 2_000, "capabilities": {"images": True}}
+            async with nh.run(executor_at(server, provider, **more)), nh.scope(past=past):
+                assert await pictures(["owl", "bat"]) == 2, provider
+                past = nh.transcript()
+            assert len(server.requests) == 2, provider
+    assert past is not None
+    assert len(past) >= 2 * len(providers)

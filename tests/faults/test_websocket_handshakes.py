@@ -1,4 +1,4 @@
-"""A server that opens no WebSocket, or dies between requests, fails a request as the same answer over HTTP does."""
+"""A server that opens no WebSocket, or dies between requests, is as one that does the same over HTTP."""
 
 from typing import Any
 

@@ -115,6 +115,10 @@ async def served(
         task_group.cancel_scope.cancel()
 
 
+async def _leave(stream: ByteStream) -> None:
+    await stream.aclose()
+
+
 def secured(server: ModelServer, context: ssl.SSLContext) -> AbstractAsyncContextManager[int]:
     """A TLS server in front of a model server; gives its port."""
     port = int(server.base_url.rpartition(":")[2].partition("/")[0])
@@ -233,7 +237,7 @@ async def test_a_proxy_that_fails_is_named_as_over_http(
         "never answers": None,
     }
     for name, answer in answers.items():
-        async with served(lambda stream: anyio.sleep(0)) as port, served(Proxy(port, answer)) as proxy_port:
+        async with served(_leave) as port, served(Proxy(port, answer)) as proxy_port:
             monkeypatch.setenv("HTTPS_PROXY", f"http://me:hunter22@127.0.0.1:{proxy_port}")
             seen = set()
             for transport in ("websocket",) if answer is None else ("http", "websocket"):

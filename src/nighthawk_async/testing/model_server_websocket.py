@@ -3,8 +3,8 @@
 A connection keeps the last response of each lane, and forgets it when a response of the lane fails. Lanes run
 at once, up to a limit; the requests of one lane run in order.
 
-A running response can be steered: it ends after its next item, and the server goes on with what the user said; or
-it ends with calls of tools, and what was said waits for their results.
+A running response can be steered: it ends after its next item, and the server goes on with what the user
+said; or it ends with calls of tools, and what was said waits for their results.
 """
 
 import json

@@ -62,8 +62,8 @@ class WebSocketRule(Struct, frozen=True, kw_only=True):
         in_flight: The number of responses in flight on one connection.
         lifetime_seconds: Seconds after which a connection gets no more requests; it is closed at the end of
             those in flight. Servers close it later.
-        has_steering: Whether it takes what a user says meanwhile into a running response (`response.steer`), at
-            least for some models.
+        has_steering: Whether it takes what a user says meanwhile into a running response
+            (`response.steer`), at least for some models.
     """
 
     lanes: int = 0

@@ -355,9 +355,7 @@ class MadeImages(msgspec.Struct):
         received = self.output_tokens or 0
         details = self.output_tokens_details
         images = received if details is None or details.image_tokens is None else details.image_tokens
-        return Usage(
-            input_tokens=self.input_tokens or 0, output_tokens=received, image_output_tokens=images
-        )
+        return Usage(input_tokens=self.input_tokens or 0, output_tokens=received, image_output_tokens=images)
 
 
 class ToolUsage(msgspec.Struct):

@@ -386,7 +386,8 @@ class ResponsesDecoder:
             end = _failed_response(response, failure)
         if response.usage is not None:
             tools = response.tool_usage
-            usage = self._output.with_uses(response.usage.to_usage(), None if tools is None else tools.searches)
+            searches = None if tools is None else tools.searches
+            usage = self._output.with_uses(response.usage.to_usage(), searches)
             if tools is not None and tools.image_gen is not None:
                 usage += tools.image_gen.to_usage()
             events.append(UsageReported(usage=usage))

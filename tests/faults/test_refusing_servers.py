@@ -141,7 +141,7 @@ TRAVELS = (
         "mistral",
         "openai-chat",
     ),
-    ("google", "anthropic", "mistral", "google", "deepseek-responses", "moonshot", "xai", "anthropic"),
+    ("google", "anthropic", "mistral", "google", "deepseek-responses", "openrouter", "xai", "anthropic"),
 )
 
 
@@ -155,12 +155,19 @@ async def test_a_conversation_changes_its_model_again_and_again(providers: tuple
                 ModelReply(
                     reasoning="hm",
                     tool_calls=tuple(
-                        replace(tool_call("nh_eval", expression=f"look('{word} {place}')"), id="")
+                        replace(
+                            tool_call("nh_eval", expression=f"look('{word} {place}')"),
+                            id=f"{word}_{provider}_{place}",
+                        )
                         for word in ("owl", "bat")
                     ),
                 ),
                 ModelReply(
-                    tool_calls=(replace(tool_call("nh_outcome", kind="pass", bindings={"total": 2}), id=""),)
+                    tool_calls=(
+                        replace(
+                            tool_call("nh_outcome", kind="pass", bindings={"total": 2}), id=f"end_{place}"
+                        ),
+                    )
                 ),
             ]
         )

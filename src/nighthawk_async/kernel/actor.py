@@ -85,21 +85,9 @@ class Steering:
     """
 
     __slots__ = (
-        "_accepted",
-        "_cancel_request",
-        "_interruptible",
-        "_is_closed",
-        "_made_parking",
-        "_parking_observer",
-        "_stands",
-        "_step_id",
-        "_taken",
-        "_was_to_park",
-        "_watcher",
-        "node",
-        "on_suspended",
-        "stop_reason",
-        "task_node",
+        *("_accepted", "_cancel_request", "_interruptible", "_is_closed", "_made_parking"),
+        *("_parking_observer", "_stands", "_step_id", "_taken", "_was_to_park", "_watcher"),
+        *("node", "on_suspended", "stop_reason", "task_node"),
     )
 
     def __init__(self, step_id: str) -> None:
@@ -275,13 +263,10 @@ class Steering:
             watcher: Gets all that wait, in order; None to end that.
         """
         self._watcher = watcher
-        self._show_messages()
+        self._accept([])
 
     def _accept(self, messages: list[UserContent]) -> None:
         self._accepted += messages
-        self._show_messages()
-
-    def _show_messages(self) -> None:
         if self._watcher is not None and self._taken < len(self._accepted):
             self._watcher(tuple(self._accepted[self._taken :]))
 

@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from msgspec import Struct
 
+from .types.messages import UserContent
 from .types.model import ModelCapabilities, ModelEvent, ModelPrice, ModelRequest
 from .types.usage import Usage
 
@@ -172,6 +173,15 @@ class ResponseStream(AbstractAsyncContextManager["ResponseStream"], AsyncIterato
             check: The check.
         """
 
+    async def steer(self, waiting: Sequence[UserContent]) -> None:
+        """Put what the user says meanwhile into the running response, where its provider takes that.
+
+        The next request holds it nevertheless: a provider that has taken it recognizes it there.
+
+        Args:
+            waiting: All messages that have arrived for the model since the request was made.
+        """
+
     def settle_first(self, settle: Settle) -> None:
         """Have the request charged before its end is recorded, if it is; called before the stream is entered.
 
@@ -205,6 +215,11 @@ class ForwardedStream(ResponseStream):
     def check_resends(self, check: ResendCheck) -> None:
         """Have the source make a check before it sends the request again."""
         self.resend_check = check
+
+    async def steer(self, waiting: Sequence[UserContent]) -> None:
+        """Have the source put what the user says meanwhile into the running response."""
+        if isinstance(self.source, ResponseStream):
+            await self.source.steer(waiting)
 
     async def enter_source(self, source: AbstractAsyncContextManager[AsyncIterator[ModelEvent]]) -> None:
         """Enter the other response.

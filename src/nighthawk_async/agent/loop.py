@@ -288,6 +288,8 @@ class AgentLoop:
             return NextTurn()
         if turn.finish_reason == "pause" and turn.provider_content is not None:
             return NextTurn()
+        if turn.finish_reason == "steered":
+            return NextTurn()
         return self._end_with_text()
 
     def take_notes(self) -> list[str]:

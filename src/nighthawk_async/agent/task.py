@@ -424,6 +424,10 @@ def _json(value: object) -> str:
 _OTHERS = re.compile(r"\b(?:str|bytes|int|float|bool|list|dict|tuple|None)\b")
 
 
+def _watch_nothing(watcher: object) -> None:
+    pass
+
+
 def _keep_nothing(messages: Sequence[Message]) -> None:
     """Do nothing: the task is not that of a step."""
 
@@ -466,6 +470,9 @@ class AgentTask:
             It waits while the step is suspended, and raises when the step was stopped or its task was asked
             to end: let that propagate. It returns the messages that arrived for the model since the last
             call; put them into the request. Each call begins a turn.
+        watch_messages: Call it with a function while a response is received, and with None at its end. The
+            function gets the messages that wait for the next turn, whenever one arrives, for providers that
+            take them into a running response. `turn_boundary` delivers them nevertheless.
         may_end: Await it before returning an outcome. It waits and raises likewise. False means that messages
             wait for the model: take another turn if one is left. An outcome returned nevertheless counts, and
             the messages are reported as undelivered.
@@ -521,6 +528,7 @@ class AgentTask:
     conversation: Conversation = field(default_factory=Conversation, repr=False)
     past: tuple[Message, ...] = ()
     keep_messages: Callable[[Sequence[Message]], None] = _keep_nothing
+    watch_messages: Callable[[Callable[[tuple[UserContent, ...]], object] | None], object] = _watch_nothing
     begin_native_call: Callable[
         [ToolCall, Callable[[ToolCall], Awaitable[ToolResult]]], Callable[[], Awaitable[ToolResult]]
     ] = _begin_freely

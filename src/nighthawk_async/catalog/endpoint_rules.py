@@ -66,11 +66,11 @@ _OPENAI_RESPONSES = EndpointRules(
         _cooler_than(2),
     ),
     max_tools=128,
-    websocket=WebSocketRule(lanes=32, in_flight=16),
+    websocket=WebSocketRule(lanes=32, in_flight=16, has_steering=True),
     sources=MappingProxyType(
         {
             "websocket": "developers.openai.com/api/docs/guides/websocket-mode, read on 2026-11-30: 60 "
-            "minutes, 16 responses in flight, 32 names of stream_id",
+            "minutes, 16 responses in flight, 32 names of stream_id; response.steer: guides/steering there",
             "call_ids": "openai 3.57.0, types/responses/response_input_item.py: call_id, 1 to 64 characters",
             "refused_settings": "\"Invalid 'max_output_tokens': integer below minimum value. Expected a "
             f'value >= 16", recorded by others; {_OPENAI_REFERENCE}',

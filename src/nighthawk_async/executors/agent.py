@@ -380,6 +380,7 @@ class AgentStepExecutor:
             max_tool_argument_bytes=configuration.max_tool_argument_bytes,
             max_corrective_turns=configuration.max_corrective_turns,
             turn_boundary=step.actor.turn_boundary,
+            watch_messages=step.actor.watch_messages,
             may_end=step.actor.may_end,
             report_usage=_usage_report(environment, step, span),
             answer_form=form,

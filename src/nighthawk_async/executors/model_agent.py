@@ -3,6 +3,8 @@
 from collections.abc import Awaitable, Callable
 
 from anyio import CancelScope
+from anyio.abc import TaskGroup
+from msgspec import Struct
 
 from ..actors import BareTaskGroup
 from ..agent.loop import AgentLoop, ProposedOutcome, is_final, report_refusals
@@ -11,8 +13,8 @@ from ..agent.policies import active_fitting
 from ..agent.task import AgentTask, plain_task
 from ..errors import ModelError
 from ..kernel.environment import find_environment
-from ..ports import Model
-from ..types.messages import ToolResult
+from ..ports import Model, ResponseStream
+from ..types.messages import ToolResult, UserContent
 from ..types.model import ModelRequest
 from ..types.outcomes import StepOutcome
 
@@ -63,6 +65,8 @@ class ModelAgent:
         async with BareTaskGroup() as task_group:
             try:
                 stream = response = stream_in(environment, self.model, request)
+                if isinstance(response, ResponseStream) and loop.has_turn_left:
+                    task.watch_messages(_Steered(response, task_group))
                 async with response as events:
                     async for event in events:
                         effect = loop.feed(event)
@@ -79,10 +83,21 @@ class ModelAgent:
                 failures.append(error)
                 task_group.cancel_scope.cancel()
             finally:
+                task.watch_messages(None)
                 reported = loop.turn_usage(request_error)
                 report_request(task.report_usage, self.model, stream, reported)
         if failures:
             raise failures[0]
+
+
+class _Steered(Struct, frozen=True):
+    """Shows a running response what the user says meanwhile."""
+
+    response: ResponseStream
+    task_group: TaskGroup
+
+    def __call__(self, waiting: tuple[UserContent, ...]) -> None:
+        self.task_group.start_soon(self.response.steer, waiting)
 
 
 async def _finish_call(

@@ -85,20 +85,9 @@ class Steering:
     """
 
     __slots__ = (
-        "_accepted",
-        "_cancel_request",
-        "_interruptible",
-        "_is_closed",
-        "_made_parking",
-        "_parking_observer",
-        "_stands",
-        "_step_id",
-        "_taken",
-        "_was_to_park",
-        "node",
-        "on_suspended",
-        "stop_reason",
-        "task_node",
+        *("_accepted", "_cancel_request", "_interruptible", "_is_closed", "_made_parking"),
+        *("_parking_observer", "_stands", "_step_id", "_taken", "_was_to_park", "_watcher"),
+        *("node", "on_suspended", "stop_reason", "task_node"),
     )
 
     def __init__(self, step_id: str) -> None:
@@ -111,6 +100,7 @@ class Steering:
         self._interruptible: anyio.CancelScope | None = None
         self._is_closed = False
         self._parking_observer: Callable[[ParkingMoment], Awaitable[None]] | None = None
+        self._watcher: Callable[[tuple[UserContent, ...]], object] | None = None
         self.stop_reason: str | None = None
         self.node: NodeWriter | None = None
         self.task_node: NodeWriter | None = None
@@ -152,7 +142,7 @@ class Steering:
             NighthawkError: It is not content.
         """
         self._refuse_ended()
-        self._accepted += checked_steering(content)
+        self._accept(checked_steering(content))
 
     def stop(self, reason: str) -> None:
         """Ask the step to fail at its next boundary, parked or not. The first reason counts.
@@ -196,7 +186,7 @@ class Steering:
         items = tuple(cast("Sequence[Any]", input)) if isinstance(input, list | tuple) else (input,)
         message = [] if input is None else checked_steering(items)
         self._parking.resume()
-        self._accepted += message
+        self._accept(message)
 
     def request_cancel(self, reason: str | None) -> None:
         """Ask the step to end at its next boundary, parked or not, as cancelled.
@@ -265,6 +255,20 @@ class Steering:
         await self._park()
         self._raise_if_stopped()
         return self._taken == len(self._accepted) or self._cancel_request is not None
+
+    def watch_messages(self, watcher: Callable[[tuple[UserContent, ...]], object] | None) -> None:
+        """Show the messages that wait for the next turn, now and whenever one arrives; it delivers them.
+
+        Args:
+            watcher: Gets all that wait, in order; None to end that.
+        """
+        self._watcher = watcher
+        self._accept([])
+
+    def _accept(self, messages: list[UserContent]) -> None:
+        self._accepted += messages
+        if self._watcher is not None and self._taken < len(self._accepted):
+            self._watcher(tuple(self._accepted[self._taken :]))
 
     def end_steering(self) -> tuple[UserContent, ...]:
         """Accept nothing more, and return the messages that were not delivered. Idempotent."""

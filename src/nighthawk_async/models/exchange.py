@@ -9,7 +9,7 @@ A response has begun with its first output event. A usage report is no output: A
 error right after it can be retried.
 """
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from random import random
 from time import perf_counter
@@ -23,6 +23,7 @@ from ..kernel.reports import waiting_state
 from ..lazy_exports import LazyModule
 from ..ports import AttemptUsage, ResendCheck, ResponseStream, may_send_again
 from ..tracing import find_trace_context
+from ..types.messages import UserContent
 from ..types.model import ModelEvent, ModelPrice, ResponseFailed, UsageReported
 from ..types.usage import Usage
 from .byte_exchange import ByteExchange, RequestSource
@@ -95,6 +96,7 @@ class Exchange(ResponseStream):
         self._attempt: ByteExchange | None = None  # the one in progress
         self._opened: ByteExchange | None = None  # stays open until the end, even after a failure
         self._body: ResponseBody | None = None
+        self._said: Sequence[str] = ()
         self._sent = 0
         self._chance = 0.0
         self._events: Iterator[ModelEvent] = iter(())
@@ -120,6 +122,15 @@ class Exchange(ResponseStream):
     def check_resends(self, check: ResendCheck) -> None:
         """Set a check to make before the request is sent again."""
         self._resend_check = check
+
+    async def steer(self, waiting: Sequence[UserContent]) -> None:
+        """Put what the user says meanwhile into the running response, where the transport can."""
+        said = [each for each in waiting if isinstance(each, str)]
+        if len(said) < len(waiting):  # media go with the next request, and nothing overtakes them
+            return
+        self._said = said
+        if self._attempt is not None:
+            await self._attempt.steer(said)
 
     # Open: send the request until a response begins.
 
@@ -207,6 +218,8 @@ class Exchange(ResponseStream):
         raw = self._attempt = self._pool.request(
             url, headers, plan.encoded.body, connect_timeout_seconds=timeout
         )
+        if self._said:
+            await raw.steer(self._said)
         if self._log is not None:
             self._log.sending(url, plan.encoded.body, attempt=self._sent)
         try:

@@ -10,7 +10,7 @@ The requests of a run share a pool, and the pacers of its models.
 """
 
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Hashable, Mapping
+from collections.abc import AsyncGenerator, Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from types import TracebackType
@@ -20,8 +20,8 @@ from urllib.parse import SplitResult
 import anyio
 from msgspec import Struct
 
-from ..errors import ModelProtocolError
 from ..kernel.environment import shared_in_run
+from .byte_exchange import BodyReader
 from .pacing import PACER_MAKER, Pacer
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ class HttpPool:
         return expired
 
 
-class RawExchange:
+class RawExchange(BodyReader):
     """The bytes of one request and of its response. Made by `HttpPool.request`.
 
     Entering it sends the request and waits for the head of the response. Leaving it returns the connection to
@@ -238,6 +238,9 @@ class RawExchange:
         """Whether the response has arrived as a whole, so that reading on waits for nothing."""
         return self._connection is None or self._connection.is_at_end
 
+    async def steer(self, said: Sequence[str]) -> None:
+        """Nothing: the response of a request over HTTP cannot be steered."""
+
     async def __aenter__(self) -> Self:
         connection, expired = self._pool.take_nowait(self._url)
         try:
@@ -278,32 +281,8 @@ class RawExchange:
         """
         return b"" if self._connection is None else await self._connection.receive()
 
-    async def read_body(self, *, max_bytes: int | None) -> bytes:
-        """The rest of the response's body.
-
-        Args:
-            max_bytes: The greatest number of bytes that it holds; None for no limit.
-
-        Raises:
-            ModelConnectionError: The connection broke.
-            ModelProtocolError: It holds more.
-        """
-        chunks: list[bytes] = []
-        size = 0
-        while chunk := await self.read_chunk():
-            chunks.append(chunk)
-            size += len(chunk)
-            if max_bytes is not None and size > max_bytes:
-                raise ModelProtocolError(too_long(max_bytes))
-        return b"".join(chunks)
-
     async def _give_back(self, connection: "HttpConnection") -> None:
         await _close(self._pool.give_back_nowait(self._url, connection))
-
-
-def too_long(max_bytes: int) -> str:
-    """Return the error of a response that is longer than it may be."""
-    return f"the response is over {max_bytes:,} bytes long (max_response_bytes)"
 
 
 def _idle_seconds(scheme: str) -> float:

@@ -126,7 +126,7 @@ class HttpConnection:
             host = parsed.raw_host.decode("ascii")
             self._wire = HttpSocket(host, port, ssl_context=ssl_context, connecting=connecting)
         else:
-            self._wire = _ProxiedConnection(url, _proxied_transport(proxy, keepalive_seconds))
+            self._wire = _ProxiedConnection(url, proxied_transport(proxy, keepalive_seconds))
         self._heads = heads
         self._is_receiving = False
         self._is_kept = False
@@ -180,7 +180,7 @@ class HttpConnection:
                 is_transient=True,
             ) from error
         except (httpx.ConnectError, httpx.ProxyError) as error:
-            raise _connect_error(error, self._place) from error
+            raise connect_error(error, self._place) from error
         except httpx.TransportError as error:
             raise self._broken(error) from error
         # llama.cpp's server closes after a stream although it promises to keep; a request sent before that
@@ -366,7 +366,16 @@ class _RequestBody(httpx.AsyncByteStream):
         return self._content.pop()
 
 
-def _proxied_transport(proxy: Proxy, keepalive_seconds: float) -> httpx.AsyncHTTPTransport:
+def proxied_transport(proxy: Proxy, keepalive_seconds: float) -> httpx.AsyncHTTPTransport:
+    """One connection of httpx through a proxy.
+
+    Args:
+        proxy: The proxy.
+        keepalive_seconds: The longest idle time after which it is still reused, in seconds.
+
+    Raises:
+        ConfigurationError: The proxy cannot be used.
+    """
     try:
         return httpx.AsyncHTTPTransport(
             verify=verifying_context(),
@@ -416,7 +425,13 @@ _WANTS = (ssl.SSLWantReadError, ssl.SSLWantWriteError)
 """Exceptions that a handshake raises in progress; they are then the context of the error that ends it."""
 
 
-def _connect_error(error: httpx.TransportError, place: str) -> ModelConnectionError:
+def connect_error(error: BaseException, place: str) -> ModelConnectionError:
+    """The error of a connection that could not be made.
+
+    Args:
+        error: The error, with its causes.
+        place: The name of the server, and of the proxy before it.
+    """
     reason, is_transient = "", True
     for each in _chain(error):
         if isinstance(each, socket.gaierror):

@@ -22,9 +22,8 @@ from ..wire.codec import ResponseDecoder
 from ..wire.provider_errors import find_bare_error, status_error
 from ..wire.redaction import excerpt
 from ..wire.sse import DEFAULT_MAX_EVENT_BYTES, ServerSentEvent, ServerSentEventDecoder
-from .byte_exchange import ByteExchange
+from .byte_exchange import ByteExchange, too_long
 from .endpoint import Endpoint
-from .http_pool import too_long
 from .prepared_settings import HttpRequestPlan
 
 _NOT_FOUND = 404

@@ -8,7 +8,7 @@ import os
 import select
 import socket
 import ssl
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -30,7 +30,7 @@ from ..errors import (
 from ..wire.sse import DEFAULT_MAX_EVENT_BYTES
 from .endpoint import Proxy, proxy_for
 from .http_library import httpx
-from .http_transport import verifying_context
+from .http_transport import connect_error, proxied_transport, verifying_context
 
 try:
     from wsproto.connection import Connection, ConnectionState, ConnectionType
@@ -359,7 +359,7 @@ async def open_websocket(
             is_transient=True,
         ) from error
     except (*_BROKEN, httpx.TransportError) as error:
-        raise _connect_error(error, place) from error
+        raise connect_error(error, place) from error
 
 
 async def _open_directly(
@@ -436,12 +436,7 @@ def _check_accepted(headers: Mapping[bytes, bytes], key: bytes, place: str) -> N
 async def _open_through(
     proxy: Proxy, url: SplitResult, headers: Mapping[str, str], key: bytes, place: str
 ) -> WebSocketConnection | Refusal:
-    try:
-        transport = httpx.AsyncHTTPTransport(verify=verifying_context(), proxy=proxy.url)
-    except (ImportError, ValueError, httpx.InvalidURL) as error:
-        is_missing = isinstance(error, ImportError)
-        reason = "SOCKS needs the package socksio" if is_missing else "its URL is malformed"
-        raise ConfigurationError(f"{proxy} cannot be used: {reason}.") from None
+    transport = proxied_transport(proxy, 0.0)  # it is never used again
     try:
         response = await transport.handle_async_request(
             httpx.Request("GET", url.geturl(), headers=dict(headers))
@@ -459,28 +454,3 @@ async def _open_through(
     await transport.aclose()
     body = response.content[:_MOST_REFUSAL_BYTES] if response.is_closed else b""
     return Refusal(status=response.status_code, headers=dict(response.headers.items()), body=body)
-
-
-def _connect_error(error: BaseException, place: str) -> ModelConnectionError:
-    reason, is_transient = "", True
-    for each in _chain(error):
-        if isinstance(each, socket.gaierror):
-            reason = "the host name cannot be resolved"
-            is_transient = each.errno == socket.EAI_AGAIN
-        elif isinstance(each, ConnectionRefusedError):
-            reason = "connection refused"
-        elif isinstance(each, ssl.SSLError) and not isinstance(each, ssl.SSLWantReadError):
-            reason = f"no secure connection: {each.reason or each}"
-            is_transient = isinstance(each, ssl.SSLEOFError)
-    reason = reason or str(error) or type(error).__name__
-    return ModelConnectionError(f"cannot connect to {place}: {reason}", is_transient=is_transient)
-
-
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An error, its causes, and the members of exception groups among them."""
-    while error is not None:
-        yield error
-        members: Sequence[BaseException] = getattr(error, "exceptions", ())
-        for member in members:
-            yield from _chain(member)
-        error = error.__cause__ or error.__context__

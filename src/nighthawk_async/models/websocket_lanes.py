@@ -1,10 +1,13 @@
 """One WebSocket of the Responses protocol, and the responses in flight on it. Loaded on use.
 
-A lane carries one response at a time. With several lanes, whichever request waits receives for all: no task
-of its own reads, so nothing outlives the requests, and a cancelled one leaves the others going.
+A lane carries one response at a time, and after a steered one that with which the server goes on by itself.
+With several lanes, whichever request waits receives for all: no task of its own reads, so nothing outlives
+the requests, and a cancelled one leaves the others going.
 """
 
 from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import TypeAlias
 
 import anyio
@@ -12,12 +15,20 @@ from msgspec import Struct
 
 from ..errors import ModelConnectionError, ModelError, ModelProtocolError
 from ..types.endpoint_rules import WebSocketRule
+from ..wire.openai_responses.socket_steering import (
+    NOT_SUPPORTED,
+    STEERING,
+    Steered,
+    SteeringEvent,
+    steering_message,
+)
 from ..wire.openai_responses.socket_turns import Answer, SocketMessage, SocketTurn
+from .byte_exchange import too_long
 from .endpoint_calls import copied_error
-from .http_pool import too_long
 from .websocket_connection import Refusal, WebSocketConnection
 
 _LONGEST_IDLE_SECONDS = 300.0
+_LONGEST_UNCLAIMED_SECONDS = 30.0
 
 Lane: TypeAlias = str | None
 """The name of a lane; None for the only one of an endpoint without names."""
@@ -51,7 +62,7 @@ class Inbox:
         self.turn = turn
         self.is_ended = False
         """Whether the last message arrived."""
-        self._max_bytes = max_bytes
+        self.max_bytes = max_bytes
         self._messages: deque[SocketMessage | None] = deque()
         self._bytes = 0
         self._failure: ModelError | None = None
@@ -62,6 +73,19 @@ class Inbox:
         """Whether anything arrived for it."""
         self.is_waiting = False
         """Whether its request waits for another one that receives."""
+        self.steered: Steered | None = None
+        """What the user said meanwhile; None for nothing."""
+        self.unclaimed_since: float | None = None
+        """The time since which the next request may claim it; None when it was requested."""
+        self.is_expected = False
+        """Whether the server begins it by itself, or has done so."""
+        self.end: SocketMessage | None = None
+        """Its last message, when that came before it was claimed."""
+
+    @property
+    def response_id(self) -> str | None:
+        """The response; None as long as it has no name."""
+        return self._response_id
 
     @property
     def has_news(self) -> bool:
@@ -82,10 +106,12 @@ class Inbox:
             self._items.append(item)
         self.is_ended = message.is_last
         self._bytes += len(message.data)
-        if self._max_bytes is not None and self._bytes > self._max_bytes:
-            self.fail(ModelProtocolError(too_long(self._max_bytes)))
+        if self.max_bytes is not None and self._bytes > self.max_bytes:
+            self.fail(ModelProtocolError(too_long(self.max_bytes)))
             return
         self._messages.append(message)
+        if message.is_last and self.unclaimed_since is not None:
+            self.end = message
         self.wake()
 
     def put_sign(self) -> None:
@@ -157,6 +183,8 @@ class ResponsesSocket:
         self.outcome: ModelError | Refusal | None = None
         """The reason why it could not be opened; None if it was, or if that was cancelled."""
         self._kept: dict[Lane, Conversation] = {}  # the one used longest ago first
+        self._unclaimed: dict[Lane, Inbox] = {}  # those in flight that nobody has requested
+        self._unsteered: set[bytes] = set()  # models that cannot be steered
         self.used_at = self._opened_at
         """The time of the last request, or the end of one."""
 
@@ -173,7 +201,7 @@ class ResponsesSocket:
     @property
     def is_wanted(self) -> bool:
         """Whether anybody waits for a response of it."""
-        return bool(self._in_flight)
+        return len(self._in_flight) > len(self._unclaimed)
 
     @property
     def has_abandoned(self) -> bool:
@@ -204,7 +232,7 @@ class ResponsesSocket:
         """Whether it is to be closed: it has failed, or is idle and too old, or was idle for too long."""
         if self._failure is not None:
             return not self.is_wanted
-        is_idle = not self._in_flight and self.opened.is_set()
+        is_idle = not self.is_wanted and not self._expected() and self.opened.is_set()
         waited = anyio.current_time() - self.used_at
         return is_idle and (self.has_abandoned or not self.is_usable() or waited > _LONGEST_IDLE_SECONDS)
 
@@ -214,6 +242,7 @@ class ResponsesSocket:
         Args:
             may_forget: Whether it may be one that keeps a conversation, the one used longest ago.
         """
+        self._expected()
         if not self.is_usable() or self.has_abandoned or len(self._in_flight) >= max(self._rule.in_flight, 1):
             return None, False
         for lane in self._kept if may_forget else self._lanes:
@@ -250,11 +279,12 @@ class ResponsesSocket:
         """
         if self._failure is not None or self._connection is None:
             return False
-        if self._is_receiving or len(self._in_flight) > 1:
+        if self._is_receiving or len(self._in_flight) - len(self._unclaimed) > 1:  # one of those receives
             return True
         self._is_receiving = True
         try:
-            messages = [SocketMessage(data) for data in await self._connection.drain_news()]
+            news = [SocketMessage(data) for data in await self._connection.drain_news()]
+            messages = [message for message in news if not self._take_expected(message)]
             if events := [message for message in messages if message.is_of_response]:
                 raise _out_of_turn(f"{events[0].kind!r}, while no response was awaited")
         except ModelConnectionError as error:
@@ -284,6 +314,51 @@ class ResponsesSocket:
         except ModelError as error:
             self.fail(error)
             raise
+
+    async def steer(self, inbox: Inbox, said: Sequence[str]) -> None:
+        """Put what the user says meanwhile into a response.
+
+        Args:
+            inbox: Takes the messages of the response.
+            said: All that was said since its request was made.
+        """
+        is_offered = self._rule.has_steering and inbox.turn.model not in self._unsteered
+        if not is_offered or inbox.response_id is None or not inbox.turn.can_be_continued:
+            return
+        steered = inbox.steered = inbox.steered or Steered()
+        for text in said[len(steered.sent) :]:
+            if inbox.is_ended:
+                return
+            steered.add(text)
+            with suppress(ModelError):  # which ends the response, too
+                await self.send(steering_message(text, inbox.response_id))
+
+    def unclaimed(self, lane: Lane) -> Inbox | None:
+        """The response of a lane with which the server goes on by itself; None if there is none."""
+        self._expected()
+        return self._unclaimed.get(lane)
+
+    def claim(self, lane: Lane, turn: SocketTurn) -> Inbox:
+        """Take that response for the request to which it is the answer.
+
+        Args:
+            lane: The lane.
+            turn: The request.
+        """
+        inbox = self._unclaimed.pop(lane)
+        inbox.turn, inbox.unclaimed_since = turn, None
+        self.used_at = anyio.current_time()
+        if inbox.end is not None:
+            self._end(lane, inbox, inbox.end)
+        return inbox
+
+    def _expected(self) -> bool:
+        """Whether a response is yet to be claimed; those that nobody claimed in time are ended."""
+        now = anyio.current_time()
+        for lane, inbox in list(self._unclaimed.items()):
+            if now - (inbox.unclaimed_since or now) > _LONGEST_UNCLAIMED_SECONDS:
+                self.abandon(lane, inbox)
+        return bool(self._unclaimed)
 
     async def next_message(self, inbox: Inbox) -> SocketMessage | None:
         """The next message of a response; None for a mere sign of life.
@@ -327,7 +402,10 @@ class ResponsesSocket:
         Raises:
             ModelProtocolError: Nobody asked for it.
         """
-        lane = message.lane if self._rule.lanes else None
+        if message.kind.startswith(STEERING):
+            self._note_steering(message)
+            return
+        lane = self._lane_of(message)
         if lane in self._abandoned:
             if message.is_last:
                 self._abandoned.discard(lane)
@@ -346,6 +424,31 @@ class ResponsesSocket:
             for each in self._in_flight.values():
                 each.put_sign()
 
+    def _lane_of(self, message: SocketMessage) -> Lane:
+        return message.lane if self._rule.lanes else None
+
+    def _take_expected(self, message: SocketMessage) -> bool:
+        """Dispatch a message that may come though nobody has requested anything; return whether it is one."""
+        inbox = self._in_flight.get(self._lane_of(message))
+        is_expected = message.kind.startswith(STEERING) or (inbox is not None and inbox.is_expected)
+        if is_expected:
+            self._dispatch(message)
+        return is_expected
+
+    def _note_steering(self, message: SocketMessage) -> None:
+        """Note what the server says about a text that was put into a response."""
+        event = SteeringEvent(message.kind.removeprefix(STEERING), message.data)
+        inbox = self._in_flight.get(self._lane_of(message))
+        if inbox is None or inbox.steered is None:  # a failure need not name the lane
+            steered = [each for each in self._in_flight.values() if each.steered is not None]
+            inbox = next((each for each in steered if each.steered and event.text in each.steered.sent), None)
+        if inbox is None or inbox.steered is None:
+            return
+        inbox.steered.note(event)
+        if event.code == NOT_SUPPORTED:
+            self._unsteered.add(inbox.turn.model)
+        inbox.put_sign()
+
     def _take_error(self, message: SocketMessage) -> None:
         """Process an error that names no lane: of a request that has not begun, or of the connection."""
         waiting = [(lane, inbox) for lane, inbox in self._in_flight.items() if not inbox.has_begun]
@@ -354,6 +457,8 @@ class ResponsesSocket:
             self._end(lane, inbox, message)
 
     def _end(self, lane: Lane, inbox: Inbox, message: SocketMessage) -> None:
+        if inbox.unclaimed_since is not None:
+            return
         self._in_flight.pop(lane, None)
         self.forget(lane)
         self.used_at = anyio.current_time()
@@ -362,6 +467,15 @@ class ResponsesSocket:
             if key := inbox.turn.whole_key(output):
                 kept = self._kept[lane] = Conversation(key, self, lane, response_id)
                 self._kept_by_key[key] = kept
+                if inbox.steered is not None and inbox.steered.is_queued:
+                    self._expect(lane, inbox)
+
+    def _expect(self, lane: Lane, inbox: Inbox) -> None:
+        """Expect that the server goes on by itself after a response."""
+        expected = Inbox(inbox.turn, max_bytes=inbox.max_bytes)
+        expected.steered, expected.is_expected = inbox.steered, True
+        expected.unclaimed_since = anyio.current_time()
+        self._in_flight[lane] = self._unclaimed[lane] = expected
 
     def forget(self, lane: Lane) -> None:
         """Note that the server does not keep the conversation of a lane any more."""
@@ -377,8 +491,10 @@ class ResponsesSocket:
         """End a response that nobody wants any more."""
         if self._in_flight.get(lane) is inbox:
             del self._in_flight[lane]
+            self._unclaimed.pop(lane, None)
             self.forget(lane)
-            self._abandoned.add(lane)
+            if inbox.end is None:
+                self._abandoned.add(lane)
             self.used_at = anyio.current_time()
             self._wake_another(inbox)
 
@@ -398,6 +514,7 @@ class ResponsesSocket:
         self._forget_all()
         inboxes = list(self._in_flight.values())
         self._in_flight.clear()
+        self._unclaimed.clear()
         for each in inboxes:
             each.fail(copied_error(error))
 

@@ -5,7 +5,7 @@ server-sent events that HTTP would bring, an error before the first event as an 
 dies as a connection that broke. So retries, budgets, traces and recordings see the same.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from types import MappingProxyType, TracebackType
 from typing import Self
@@ -18,16 +18,18 @@ from ..catalog.providers import ACCOUNT_HEADERS
 from ..errors import ModelError, ModelProtocolError
 from ..kernel.environment import shared_in_run
 from ..types.endpoint_rules import WebSocketRule
+from ..wire.openai_responses.socket_steering import Steered
 from ..wire.openai_responses.socket_turns import (
     CONNECTION_LIMIT,
     NOT_FOUND,
     SocketMessage,
     SocketTurn,
     as_stream_event,
+    is_result,
 )
-from .byte_exchange import ByteExchange
+from .byte_exchange import BodyReader, ByteExchange, ForwardedExchange
 from .endpoint_calls import copied_error
-from .http_pool import HttpPool, too_long
+from .http_pool import HttpPool
 from .prepared_settings import HttpRequestPlan
 from .websocket_connection import Refusal, open_websocket
 from .websocket_lanes import Conversation, Inbox, Lane, ResponsesSocket
@@ -53,6 +55,7 @@ class _Place(Struct):
         is_new: Whether the socket has to be opened.
         conversation: The conversation that is continued; None for none.
         known: The number of items that the server knows.
+        inbox: Takes the messages of the response.
     """
 
     socket: ResponsesSocket
@@ -60,6 +63,7 @@ class _Place(Struct):
     is_new: bool = False
     conversation: Conversation | None = None
     known: int = 0
+    inbox: Inbox | None = None
 
 
 class _Sockets:
@@ -85,13 +89,14 @@ class _Sockets:
         """
         place = self._find_kept(inbox.turn) if continues else None
         if place is None:
-            has_past = next(inbox.turn.earlier_keys(), None) is not None
-            place = self._find_free(is_forgetful=not has_past)
+            place = self._find_free(is_forgetful=not inbox.turn.has_past)
         if place is None:
             socket = ResponsesSocket(self._rule, self._kept)
             place = _Place(socket, socket.first_lane, is_new=True)
             self._sockets.append(socket)
-        place.socket.begin(place.lane, inbox)
+        if place.inbox is None:
+            place.inbox = inbox
+            place.socket.begin(place.lane, inbox)
         return place
 
     def _find_kept(self, turn: SocketTurn) -> _Place | None:
@@ -100,6 +105,10 @@ class _Sockets:
             if (conversation := self._kept.get(key)) is None:
                 continue
             socket, lane = conversation.socket, conversation.lane
+            if socket.unclaimed(lane) is not None:
+                if (claimed := _claim(conversation, turn, known)) is not None:
+                    return claimed
+                continue
             is_there = socket.is_usable() and not socket.has_abandoned
             if is_there and socket.is_busy(lane):
                 lane, is_there = socket.free_lane(may_forget=False)
@@ -147,6 +156,23 @@ class _Sockets:
         return sockets
 
 
+def _claim(conversation: Conversation, turn: SocketTurn, known: int) -> _Place | None:
+    """The place where the server goes on by itself, if that is what a request asks for.
+
+    Either it answers what the user said, or it waits with that for the results of tools.
+    """
+    socket, lane = conversation.socket, conversation.lane
+    inbox, new = socket.unclaimed(lane), turn.new_items(known)
+    if inbox is None or inbox.steered is None or inbox.steered.left_of(new) is None:
+        return None  # the request of another step that began in the same way
+    goes_on = inbox.steered.is_all_of(new) and turn.is_asked_like(inbox.turn)
+    if goes_on or is_result(new[0]):
+        claimed = socket.claim(lane, turn)
+        return _Place(socket, lane, conversation=conversation, known=known, inbox=claimed)
+    socket.abandon(lane, inbox)
+    return None
+
+
 class SocketPool:
     """The sockets of one run. It belongs to one event loop."""
 
@@ -182,7 +208,7 @@ class SocketPool:
         return found
 
 
-class SocketExchange:
+class SocketExchange(BodyReader):
     """The messages of one response on a socket, like `http_pool.RawExchange`. Made by `SocketRequests`.
 
     Entering it sends the request and waits for the first message. Leaving it before the last one ends the
@@ -206,7 +232,7 @@ class SocketExchange:
         self._inbox: Inbox | None = None
         self._waiting: list[bytes] = []
         self._was_sent = False
-        self._refusal: Refusal | None = None
+        self._said: Sequence[str] = ()
         self.status = 0
         """The status that HTTP would have had."""
         self.headers: Mapping[str, str] = {}
@@ -221,6 +247,12 @@ class SocketExchange:
     def was_cut(self) -> bool:
         """Whether the response ended too early; a socket that dies is an error instead."""
         return False
+
+    async def steer(self, said: Sequence[str]) -> None:
+        """Put what the user says meanwhile into the response, once it has begun."""
+        self._said = said
+        if said and self._place is not None and self._inbox is not None:
+            await self._place.socket.steer(self._inbox, said)
 
     async def __aenter__(self) -> Self:
         try:
@@ -260,15 +292,6 @@ class SocketExchange:
         message = await place.socket.next_message(inbox)
         return _SIGN_OF_LIFE if message is None else as_stream_event(message.data)
 
-    async def read_body(self, *, max_bytes: int | None) -> bytes:
-        """The rest of the response; see `http_pool.RawExchange`."""
-        body = bytearray()
-        while chunk := await self.read_chunk():
-            body += chunk
-            if max_bytes is not None and len(body) > max_bytes:
-                raise ModelProtocolError(too_long(max_bytes))
-        return bytes(body)
-
     async def _begin(self) -> None:
         """Send the request, once more where the server has forgotten the conversation or ends the socket."""
         recovered: set[str] = set()
@@ -298,24 +321,33 @@ class SocketExchange:
     async def _send(self, *, continues: bool) -> SocketMessage | None:
         """Send the request, and wait for the first message; None if there is no socket."""
         place = await self._take(continues=continues)
-        if place is None or self._inbox is None:
+        if place is None or (inbox := self._inbox) is None:
             return None
-        earlier = place.conversation
-        message = self._turn.message(
-            lane=place.lane,
-            previous_response_id=None if earlier is None else earlier.response_id,
-            known=place.known,
-        )
+        earlier, new_items = place.conversation, self._turn.new_items(place.known)
         self._was_sent = True
-        await place.socket.send(message)
-        while (first := await place.socket.next_message(self._inbox)) is None:
-            pass
+        first = None
+        if (steered := inbox.steered) is not None:
+            first, inbox.steered = await _successor(place.socket, inbox, steered), None
+            if first is not None and not steered.is_all_of(new_items):
+                await self._leave()
+                return await self._send(continues=False)
+            new_items = steered.left_of(new_items) or []
+        if first is None:
+            inbox.is_expected = False
+            previous = None if earlier is None else earlier.response_id
+            message = self._turn.message(lane=place.lane, previous_response_id=previous, new_items=new_items)
+            await place.socket.send(message)
+        while first is None:
+            first = await place.socket.next_message(inbox)
+        if not first.is_error:
+            await self.steer(self._said)
         return first
 
     async def _take(self, *, continues: bool) -> _Place | None:
         while True:
-            inbox = self._inbox = Inbox(self._turn, max_bytes=self._settings.max_response_bytes)
+            inbox = Inbox(self._turn, max_bytes=self._settings.max_response_bytes)
             place = self._place = self._sockets.take_nowait(inbox, continues=continues)
+            self._inbox = place.inbox
             if place.is_new:
                 await self._open(place.socket)
             else:
@@ -375,6 +407,14 @@ class SocketExchange:
         await _close(self._sockets.remove_nowait(place.socket))
 
 
+async def _successor(socket: ResponsesSocket, inbox: Inbox, steered: Steered) -> SocketMessage | None:
+    """The first message of the response with which the server goes on by itself; None if it does not."""
+    while inbox.has_news or not steered.is_settled:
+        if (message := await socket.next_message(inbox)) is not None:
+            return message
+    return None
+
+
 async def _close(sockets: list[ResponsesSocket], *, is_polite: bool = False) -> None:
     if not sockets:
         return
@@ -388,60 +428,25 @@ async def _close_one(socket: ResponsesSocket, is_polite: bool) -> None:
     await socket.aclose(is_polite=is_polite)
 
 
-class _EitherExchange:
+class _EitherExchange(ForwardedExchange):
     """A request on a socket, or over HTTP where the endpoint turns out to have no sockets."""
 
     def __init__(self, on_socket: SocketExchange, sockets: _Sockets, over_http: ByteExchange) -> None:
-        self._exchange: ByteExchange = on_socket
+        self.exchange = on_socket
         self._sockets = sockets
         self._over_http = over_http
 
-    @property
-    def status(self) -> int:
-        """See `ByteExchange`, as for the others."""
-        return self._exchange.status
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        return self._exchange.headers
-
-    @property
-    def was_sent(self) -> bool:
-        return self._exchange.was_sent
-
-    @property
-    def was_cut(self) -> bool:
-        return self._exchange.was_cut
-
     async def __aenter__(self) -> Self:
         try:
-            await self._exchange.__aenter__()
+            await self.exchange.__aenter__()
         except ModelProtocolError:
             if not self._sockets.are_refused:
                 raise
-        if self._sockets.are_refused and not self._exchange.was_sent:
-            await self._exchange.__aexit__(None, None, None)
-            self._exchange = self._over_http
-            await self._exchange.__aenter__()
+        if self._sockets.are_refused and not self.exchange.was_sent:
+            await self.exchange.__aexit__(None, None, None)
+            self.exchange = self._over_http
+            await self.exchange.__aenter__()
         return self
-
-    async def __aexit__(
-        self,
-        exception_type: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self._exchange.__aexit__(exception_type, exception, traceback)
-
-    @property
-    def is_at_end(self) -> bool:
-        return self._exchange.is_at_end
-
-    async def read_chunk(self) -> bytes:
-        return await self._exchange.read_chunk()
-
-    async def read_body(self, *, max_bytes: int | None) -> bytes:
-        return await self._exchange.read_body(max_bytes=max_bytes)
 
 
 class SocketRequests:

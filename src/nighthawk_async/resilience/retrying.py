@@ -338,8 +338,8 @@ def retrying(
                 summary = await summarize(text)
 
     Cancellations, `BudgetExceededError`, `StepAbortedError`, `StepRejectedError`, `HookError`, `HumanError`
-    and errors caused by any of these are never retried. The last error is raised unchanged; after more than
-    one attempt, a note on it lists the earlier errors.
+    and errors caused by any of these are never retried; nor is a `RefusalError`, unless `on` names it. The
+    last error is raised unchanged; after more than one attempt, a note on it lists the earlier errors.
 
     Args:
         function: The function; None returns a decorator that can also be iterated over.

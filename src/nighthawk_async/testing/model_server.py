@@ -190,6 +190,7 @@ class ModelServer:
             `websocket`.
         responses_per_socket: The number of responses after which a WebSocket has reached its limit, which
             providers give in minutes; None for no limit.
+        has_steering: Whether responses on a WebSocket can be steered while they run.
 
     Raises:
         ValueError: There is no provider of the name that `rules` gives.
@@ -204,12 +205,14 @@ class ModelServer:
         port: int = 0,
         has_websocket: bool = True,
         responses_per_socket: int | None = None,
+        has_steering: bool = True,
     ) -> None:
         self._handler = replies if callable(replies) else None
         self._replies = iter(()) if callable(replies) else iter(replies)
         self._checks_requests = checks_requests
         self._has_websocket = has_websocket
         self._responses_per_socket = responses_per_socket
+        self._has_steering = has_steering
         self._rules = checks_of(rules)
         self._protocols: tuple[ReplyProtocol, ...] = (
             ChatReplies(),
@@ -342,7 +345,13 @@ class ModelServer:
         from .model_server_websocket import ServedSocket  # here, because it needs an extra
 
         most = self._responses_per_socket
-        socket = ServedSocket(connection, request, self._answer_on_socket, most_responses=most)
+        socket = ServedSocket(
+            connection,
+            request,
+            self._answer_on_socket,
+            most_responses=most,
+            has_steering=self._has_steering,
+        )
         await socket.serve(received)
         return True
 

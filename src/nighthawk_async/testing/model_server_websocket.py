@@ -2,6 +2,9 @@
 
 A connection keeps the last response of each lane, and forgets it when a response of the lane fails. Lanes run
 at once, up to a limit; the requests of one lane run in order.
+
+A running response can be steered: it ends after its next item, and the server goes on with what the user
+said; or it ends with calls of tools, and what was said waits for their results.
 """
 
 import json
@@ -44,6 +47,19 @@ class _Kept:
 
     response_id: str
     items: tuple[Any, ...]
+    said: tuple[Any, ...] = ()
+
+
+class _Running:
+    """A response in flight, and what the user said meanwhile, as messages of their input."""
+
+    def __init__(self, lane: str | None) -> None:
+        self.lane = lane
+        self.response_id = ""
+        self.said: list[dict[str, Any]] = []
+        self.names: list[str] = []
+        self.done: list[Any] = []
+        self.is_ending = False
 
 
 class ServedSocket:
@@ -54,6 +70,7 @@ class ServedSocket:
         request: The request that opens the socket.
         answer: Answers the requests on it.
         most_responses: The responses after which it has reached its limit; None for no limit.
+        has_steering: Whether running responses can be steered.
     """
 
     def __init__(
@@ -63,17 +80,21 @@ class ServedSocket:
         answer: Answer,
         *,
         most_responses: int | None,
+        has_steering: bool,
     ) -> None:
         self._connection = connection
         self._request = request
         self._answer = answer
         self._most_responses = most_responses
+        self._has_steering = has_steering
         self._protocol = Connection(ConnectionType.SERVER)
         self._writing = anyio.Lock()
         self._kept: dict[str | None, _Kept] = {}
         self._lanes: dict[str | None, MemoryObjectSendStream[dict[str, Any]]] = {}
         self._in_flight = anyio.Semaphore(_MOST_IN_FLIGHT)
         self._responses = 0
+        self._running: dict[str | None, _Running] = {}
+        self._steers = 0
 
     async def serve(self, received: bytes) -> None:
         """Serve the client until it leaves, or a reply ends the connection.
@@ -114,6 +135,9 @@ class ServedSocket:
 
     async def _take(self, text: str, task_group: TaskGroup) -> None:
         message = _as_object(text)
+        if message is not None and message.get("type") == "response.steer":
+            await self._steer(message)
+            return
         if message is None or message.get("type") != "response.create":
             await self._refuse("The message is no 'response.create' event.", "invalid_request", None)
             return
@@ -122,6 +146,23 @@ class ServedSocket:
             await self._refuse("The 'stream_id' field must be a non-empty string.", "invalid_stream_id", None)
         else:
             await self._queue(lane, {**message, "": text}, task_group)
+
+    async def _steer(self, message: dict[str, Any]) -> None:
+        name, said = message.get("previous_response_id"), message.get("input")
+        running = next((each for each in self._running.values() if each.response_id == name), None)
+        steer = {"previous_response_id": name}
+        if running is None or not self._has_steering:
+            code = "response_not_active" if self._has_steering else "steering_not_supported"
+            error = {"type": "invalid_request_error", "code": code, "message": "It cannot be steered."}
+            failed = {"type": "response.steer.failed", "steer": {**steer, "input": said}, "error": error}
+            await self._send_message(failed if running is None else {**failed, **_of(running.lane)})
+            return
+        self._steers += 1
+        steer["id"] = f"steer_{self._steers}"
+        messages = as_objects(said) or [{"role": "user", "content": said}]
+        running.said += [{"type": "message", **each} for each in messages]
+        running.names.append(steer["id"])
+        await self._send_message({"type": "response.steer.accepted", "steer": steer, **_of(running.lane)})
 
     async def _queue(self, lane: str | None, message: dict[str, Any], task_group: TaskGroup) -> None:
         if lane not in self._lanes:
@@ -165,7 +206,35 @@ class ServedSocket:
         if reply.status != 200:
             self._kept.pop(lane, None)
             return await self._send_error(reply, events, lane)
-        return await self._send_events(reply, events, request, lane)
+        running = self._running[lane] = _Running(lane)
+        try:
+            goes_on = await self._send_events(reply, events, request, running)
+        finally:
+            del self._running[lane]
+        if not goes_on or not running.said:
+            return goes_on
+        return await self._go_on(running, message)
+
+    async def _go_on(self, running: _Running, message: dict[str, Any]) -> bool:
+        """Answer what the user said while a response was running, or let it wait for the results of calls."""
+        kept = self._kept.get(running.lane)
+        if kept is None or kept.response_id != running.response_id:
+            return True
+        if calls := [item for item in running.done if item.get("type") == "function_call"]:
+            self._kept[running.lane] = replace(kept, said=tuple(running.said))
+            stubs = [
+                {"type": "function_call_output", "call_id": each.get("call_id"), "name": each.get("name")}
+                for each in calls
+            ]
+            for name in running.names:
+                steer = {"id": name, "previous_response_id": running.response_id}
+                pending = {"type": "response.steer.pending", "steer": steer, "required_input": stubs}
+                reason = {"reason": "waiting_for_required_input"}
+                await self._send_message({**pending, **reason, **_of(running.lane)})
+            return True
+        again = {**message, "previous_response_id": running.response_id, "input": running.said}
+        again[""] = json.dumps({name: each for name, each in again.items() if name})
+        return await self._respond(running.lane, again)
 
     def _recorded(self, message: dict[str, Any]) -> RecordedRequest | None:
         """The request as it arrived; None if it continues a response that is not kept."""
@@ -175,7 +244,7 @@ class ServedSocket:
             kept = next((each for each in self._kept.values() if each.response_id == name), None)
             if kept is None:
                 return None
-            earlier = kept.items
+            earlier = (*kept.items, *kept.said)
         return replace(
             self._request,
             method="WEBSOCKET",
@@ -195,8 +264,9 @@ class ServedSocket:
         return True
 
     async def _send_events(
-        self, reply: ModelReply, events: Iterable[bytes], request: RecordedRequest, lane: str | None
+        self, reply: ModelReply, events: Iterable[bytes], request: RecordedRequest, running: _Running
     ) -> bool:
+        lane = running.lane
         for number, event in enumerate(_messages(events)):
             if number:
                 await anyio.sleep(reply.pacing.between_writes_seconds)
@@ -209,6 +279,10 @@ class ServedSocket:
                 continue
             content = _as_object(data)
             if content is not None:
+                content = _steered(content, running)
+                if content is None:
+                    continue
+                _note(content, running)
                 data = to_json({**content, **_of(lane)})
                 self._keep(content, request, lane)
             if rest is not None and rest < 1:
@@ -252,6 +326,34 @@ class ServedSocket:
     async def _write(self, data: bytes) -> None:
         async with self._writing:
             await self._connection.send(data)
+
+
+def _note(event: dict[str, Any], running: _Running) -> None:
+    response: object = event.get("response")
+    if is_json_object(response):
+        running.response_id = str(response.get("id"))
+        running.done = as_objects(response.get("output")) or running.done
+    elif event.get("type") == "response.output_item.done":
+        running.done.append(event.get("item") or {})
+
+
+def _steered(event: dict[str, Any], running: _Running) -> dict[str, Any] | None:
+    """An event of a response; once the user steers it, none of another item, and then its end.
+
+    An item in progress is finished, and after calls of tools the response ends as it would.
+    """
+    has_calls = any(item.get("type") == "function_call" for item in running.done)
+    if event.get("type") == "response.output_item.added" and running.said and not has_calls:
+        running.is_ending = True
+    if not running.is_ending:
+        return event
+    response: object = event.get("response")
+    if event.get("type") not in _GOOD_ENDS or not is_json_object(response):
+        return None
+    while running.done and running.done[-1].get("type") == "reasoning":  # it led to nothing
+        running.done.pop()
+    details = {"incomplete_details": {"reason": "steered"}, "status": "incomplete", "output": running.done}
+    return {**event, "type": "response.incomplete", "response": {**response, **details}}
 
 
 def _whole(request: RecordedRequest) -> RecordedRequest:

@@ -62,11 +62,14 @@ class WebSocketRule(Struct, frozen=True, kw_only=True):
         in_flight: The number of responses in flight on one connection.
         lifetime_seconds: Seconds after which a connection gets no more requests; it is closed at the end of
             those in flight. Servers close it later.
+        has_steering: Whether it takes what a user says meanwhile into a running response
+            (`response.steer`), at least for some models.
     """
 
     lanes: int = 0
     in_flight: int = 1
     lifetime_seconds: float = 55 * 60.0
+    has_steering: bool = False
 
 
 class EndpointRules(Struct, frozen=True, kw_only=True):

@@ -280,10 +280,13 @@ class NamedToolChoice:
 ToolChoice: TypeAlias = Literal["auto", "required", "none"] | NamedToolChoice
 """Whether the model may, must or may not call tools, or which one it must call."""
 
-FinishReason: TypeAlias = Literal["stop", "tool_calls", "length", "content_filter", "pause", "other"]
+FinishReason: TypeAlias = Literal[
+    "stop", "tool_calls", "length", "content_filter", "pause", "steered", "other"
+]
 """The reason why a response ended, the same for every provider.
 
-After `pause`, the provider goes on when it gets the response back: its own tools took long.
+After `pause`, the provider goes on when it gets the response back: its own tools took long. After `steered`,
+it goes on with what the user said meanwhile.
 """
 
 

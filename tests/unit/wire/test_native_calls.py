@@ -227,6 +227,25 @@ def test_the_searches_that_responses_bills_count() -> None:
     assert uses(last_usage(events)) == (4, 0, 0)
 
 
+def test_the_tokens_of_images_that_responses_makes_count() -> None:
+    """Beside those of the model; without details, all that a generator of images gives are images."""
+    plain = last_usage(responses.decode_whole(status="completed", output=[], usage=responses.USAGE))
+    cases = {
+        None: 272,
+        '{"image_tokens": 270, "text_tokens": 2}': 270,
+        '{"text_tokens": 2}': 272,
+    }
+    for details, images in cases.items():
+        made = {"input_tokens": 50, "output_tokens": 272, "total_tokens": 322}
+        made |= {} if details is None else {"output_tokens_details": json.loads(details)}
+        events = responses.decode_whole(
+            status="completed", output=[], usage=responses.USAGE, tool_usage={"image_gen": made}
+        )
+        more = last_usage(events) - plain
+        assert (more.input_tokens, more.output_tokens, more.image_output_tokens) == (50, 272, images)
+        assert more.requests == 0
+
+
 @pytest.mark.parametrize("action", [None, "search", [], {"type": None}])
 def test_an_action_of_another_form_breaks_nothing(action: object) -> None:
     item = {**SEARCH, "action": action}

@@ -28,6 +28,7 @@ from ...errors import (
     ModelStatusError,
     NestedStepLimitError,
     NighthawkError,
+    RefusalError,
     StepAbortedError,
     StepRejectedError,
     StepStoppedError,
@@ -95,11 +96,15 @@ def may_be_retried(error: BaseException) -> bool:
 def is_worth_retrying(error: BaseException) -> bool:
     """Whether a retry may succeed: a step failed, or a model request failed with a transient error.
 
+    A model that refused to answer would refuse again; another one may answer.
+
     Args:
         error: The error; of a group, every error counts.
     """
     return may_be_retried(error) and all(
-        each.is_transient if isinstance(each, ModelError) else isinstance(each, ExecutionError)
+        each.is_transient
+        if isinstance(each, ModelError)
+        else isinstance(each, ExecutionError) and not isinstance(each, RefusalError)
         for each in leaves_of(error)
     )
 
@@ -157,7 +162,7 @@ class RetryPolicy:
     Args:
         attempts: The total number of attempts.
         on: The errors to retry; None for those of `is_worth_retrying`. A group counts when it is one of them,
-            or when all its errors are.
+            or when all its errors are. `RefusalError` counts only when it is named itself.
         retry_if: A predicate that must also return true, when given.
         wait: Returns the seconds to wait, given the number of the attempt that failed, from 1, and its error.
         asked_wait: Returns the seconds that the provider or circuit breaker asks to wait: the shortest wait.
@@ -190,7 +195,8 @@ class RetryPolicy:
         if on is None:
             return is_worth_retrying(error)
         is_one = isinstance(error, on) or all(isinstance(each, on) for each in leaves_of(error))
-        return is_one and may_be_retried(error)
+        is_refused = any(isinstance(each, RefusalError) for each in leaves_of(error))
+        return is_one and may_be_retried(error) and (RefusalError in on or not is_refused)
 
 
 _NO_RETRIES = RetryPolicy(attempts=1)

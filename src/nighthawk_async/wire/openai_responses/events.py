@@ -340,10 +340,29 @@ class WebSearches(msgspec.Struct):
     num_requests: int | None = None
 
 
+class MadeImages(msgspec.Struct):
+    """The tokens of images that the provider's tool made, beside those of the model.
+
+    They are charged at prices that the response does not name; here they count as tokens of the model.
+    """
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    output_tokens_details: OutputTokens | None = None
+
+    def to_usage(self) -> Usage:
+        """The same as usage of no further request."""
+        received = self.output_tokens or 0
+        details = self.output_tokens_details
+        images = received if details is None or details.image_tokens is None else details.image_tokens
+        return Usage(input_tokens=self.input_tokens or 0, output_tokens=received, image_output_tokens=images)
+
+
 class ToolUsage(msgspec.Struct):
-    """Uses of native tools, beside the tokens."""
+    """Uses of native tools, beside the tokens of the model."""
 
     web_search: WebSearches | None = None
+    image_gen: MadeImages | None = None
 
     @property
     def searches(self) -> int | None:

@@ -385,8 +385,11 @@ class ResponsesDecoder:
         else:
             end = _failed_response(response, failure)
         if response.usage is not None:
-            searches = None if response.tool_usage is None else response.tool_usage.searches
+            tools = response.tool_usage
+            searches = None if tools is None else tools.searches
             usage = self._output.with_uses(response.usage.to_usage(), searches)
+            if tools is not None and tools.image_gen is not None:
+                usage += tools.image_gen.to_usage()
             events.append(UsageReported(usage=usage))
         self._is_ended = True
         return [*events, end]
@@ -394,7 +397,8 @@ class ResponsesDecoder:
     def _finished(self, response: Response, *, is_cut_off: bool) -> ResponseFinished:
         details = response.incomplete_details
         detail = details.reason if is_cut_off and details is not None else None
-        reason = _REASONS.get(detail) or self._reason("other" if is_cut_off else "stop")
+        otherwise: FinishReason = "steered" if detail == "steered" else "other" if is_cut_off else "stop"
+        reason = _REASONS.get(detail) or self._reason(otherwise)
         is_refusal = reason == "content_filter"
         return ResponseFinished(
             reason=reason,

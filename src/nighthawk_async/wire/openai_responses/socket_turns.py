@@ -57,7 +57,9 @@ class SocketTurn:
         self._items = msgspec.json.decode(self._input, type=list[msgspec.Raw]) if is_list else []
         # A user who names the earlier response, in `extra_body`, continues the conversation without help.
         self._is_own = not is_list or "previous_response_id" in fields or "conversation" in fields
-        self._digests = [] if self._is_own else _digests(bytes(fields.get("model", b"")), self._items)
+        self.model = bytes(fields.get("model", b""))
+        """The model, as JSON."""
+        self._digests = [] if self._is_own else _digests(self.model, self._items)
 
     def whole_key(self, answer: "Answer") -> bytes:
         """The key of the conversation after this turn; empty if it cannot be continued.
@@ -73,17 +75,47 @@ class SocketTurn:
         Each comes with the number of items that the server knows then.
         """
         if not self._is_own:
+            if self._items:  # nothing was answered before what is new
+                yield self._digests[-2] + NO_ANSWER, len(self._items) - 1
             for start, end in _answers(self._items):
                 answer = Answer(map(_as_object, self._items[start:end]))
                 yield self._digests[start] + answer.fingerprint(), end
 
-    def message(self, *, lane: str | None, previous_response_id: str | None, known: int) -> bytes:
+    @property
+    def has_past(self) -> bool:
+        """Whether it may continue a conversation."""
+        return not self._is_own and next(_answers(self._items), None) is not None
+
+    @property
+    def can_be_continued(self) -> bool:
+        """Whether a later turn may be recognized as its continuation."""
+        return not self._is_own
+
+    def is_asked_like(self, other: "SocketTurn") -> bool:
+        """Whether all but the conversation equals that of another turn."""
+        return self._fields == other._fields
+
+    def new_items(self, known: int) -> list[msgspec.Raw]:
+        """The items that the server does not have.
+
+        Args:
+            known: The number of items that it has.
+        """
+        return self._items[known:]
+
+    def message(
+        self,
+        *,
+        lane: str | None,
+        previous_response_id: str | None,
+        new_items: Sequence[msgspec.Raw] = (),
+    ) -> bytes:
         """The message that begins the turn.
 
         Args:
             lane: The name of the lane; None for the one without a name.
             previous_response_id: The response that it continues; None sends everything.
-            known: The number of items that the server has then.
+            new_items: The items that the server does not have then.
         """
         message: dict[str, Any] = {"type": "response.create", **self._fields}
         if lane is not None:
@@ -92,7 +124,7 @@ class SocketTurn:
             message["input"] = self._input
         else:
             message["previous_response_id"] = previous_response_id
-            message["input"] = self._items[known:]
+            message["input"] = new_items
         return msgspec.json.encode(message)
 
 
@@ -128,6 +160,11 @@ def _answers(items: Sequence[msgspec.Raw]) -> Iterator[tuple[int, int]]:
 class _Kind(msgspec.Struct):
     type: Any = "message"
     role: Any = None
+
+
+def is_result(item: msgspec.Raw) -> bool:
+    """Whether an item is the result of a call."""
+    return str(msgspec.json.decode(item, type=_Kind).type).endswith("_output")
 
 
 def _is_made_by_model(item: msgspec.Raw) -> bool:
@@ -169,6 +206,10 @@ class Answer:
         """A digest that is equal for the output as it arrived, and as it is sent back."""
         content = msgspec.json.encode(("".join(self._texts), self._calls), order="sorted")
         return blake2b(content, digest_size=_DIGEST_BYTES).digest()
+
+
+NO_ANSWER = Answer(()).fingerprint()
+"""The digest of an answer without texts and calls."""
 
 
 def _arguments(arguments: object) -> object:

@@ -17,6 +17,7 @@ from . import (
     audit_table,
     blob_table,
     key_table,
+    memory_schema,
     message_table,
     question_table,
     queue_suspects,
@@ -90,6 +91,7 @@ CREATE TABLE records (
         "DROP INDEX records_by_place",
         "CREATE UNIQUE INDEX records_by_place ON records (run_id, {place}, kind, epoch) WHERE kind <> 'life'",
     ),
+    memory_schema.MIGRATION,
 )
 """The statements that lead from each version of the schema to the next one. Only ever append to them."""
 

@@ -119,6 +119,8 @@ class Engine:
                     "that returns a vector for each of some texts"
                 )
             hint = self.embedding.hint
+            if await self._is_empty():
+                return []
             await self._embed_records(self.embedding)
             vector = await self._query_vector(self.embedding, order.query)
         return await self.thread.perform(
@@ -129,6 +131,13 @@ class Engine:
                 query_vector=vector,
             )
         ).wait()
+
+    async def _is_empty(self) -> bool:
+        def find() -> bool:
+            space = log.find_space(self.thread.opened(), self.namespace)
+            return space is None or not space.records
+
+        return await self.thread.perform(find).wait()
 
     async def _embed_records(self, embedding: Embedding) -> None:
         """Compute the vectors that are missing."""
@@ -145,7 +154,7 @@ class Engine:
         if known is None:
             await self._embed(embedding, [query], is_query=True)
             known = await self._find_vector(embedding, query)
-        return known or ()  # nothing is stored in an empty namespace
+        return known or ()  # none where everything was erased meanwhile
 
     async def _find_vector(self, embedding: Embedding, text: str) -> Sequence[float] | None:
         found = await self.thread.perform(

@@ -395,8 +395,10 @@ def _body(database: Database, space: Space, row: tuple[Any, ...]) -> bytes:
 
 
 def _ids(database: Database, space: Space, row: tuple[Any, ...]) -> tuple[str, ...]:
-    body = msgspec.json.decode(_body(database, space, row))
-    return tuple(body["ids"] if isinstance(body, dict) else body)
+    body = _body(database, space, row)
+    if row[1] == "forget":
+        return msgspec.json.decode(body, type=tuple[str, ...])
+    return msgspec.json.decode(body, type=ErasureReceipt).ids
 
 
 def _record(database: Database, space: Space, row: tuple[Any, ...]) -> MemoryRecord:

@@ -246,7 +246,8 @@ def checked_namespace(namespace: str) -> str:
     if not is_path:
         raise ConfigurationError(
             f"a namespace is a relative path such as 'support/mail', of at most {_MAX_NAMESPACE} characters, "
-            f"whose names begin with a letter or digit and go on with these, '_', '-' and '.': not {namespace!r}"
+            "whose names begin with a letter or digit and go on with these, '_', '-' and '.': not "
+            f"{namespace!r}"
         )
     return namespace
 

@@ -10,6 +10,7 @@ from msgspec import Struct
 from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 
+from ..prompt.plain_text import is_class
 from ..types.json import JsonableValue
 from .errors import MemoryValueError
 
@@ -49,7 +50,8 @@ def dump_value(value: object, key: str) -> tuple[JsonableValue, str]:
     if problem or not _is_plain(data, 0):
         raise MemoryValueError(
             f"the value of {key!r} cannot be stored: it is a {name}, and "
-            f"{problem or 'has parts that JSON lacks'}. Store plain data (texts, numbers, lists, dictionaries with texts as keys), a pydantic model, a "
+            f"{problem or 'has parts that JSON lacks'}. Store plain data (texts, "
+            "numbers, lists, dictionaries with texts as keys), a pydantic model, a "
             "dataclass or a struct."
         )
     return data, name
@@ -100,7 +102,7 @@ def _dump(value: object, kind: type[Any]) -> JsonableValue:
 
 
 def _load(data: JsonableValue, kind: Any) -> Any:
-    if isinstance(kind, type) and issubclass(kind, Struct):
+    if is_class(kind) and issubclass(kind, Struct):
         return msgspec.convert(data, kind, str_keys=True)
     return _adapter(kind).validate_json(write_json(data))
 

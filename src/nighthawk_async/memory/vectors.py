@@ -102,7 +102,8 @@ def keep_vectors(
             if len(vector) != length:
                 raise EmbeddingError(
                     f"the vector of {_shown(text)} has {len(vector)} numbers, and those of the embedding "
-                    f"{hint!r} in {namespace!r} have {length}: give an embedding with other vectors another embed_hint"
+                    f"{hint!r} in {namespace!r} have {length}: give an embedding with other vectors another "
+                    "embed_hint"
                 )
             content = space.terms.content(text)
             body = database.codec.seal(

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         RecalledRecord,
         RecallMode,
     )
+    from .serving import functions
     from .vectors import Embed
 else:
     __getattr__, __dir__ = attach_exports(
@@ -60,6 +61,7 @@ else:
                 "RecallMode",
                 "RecalledRecord",
             ),
+            "serving": ("functions",),
             "vectors": ("Embed",),
         },
     )
@@ -86,5 +88,6 @@ __all__ = [
     "TraceEvidence",
     "UserEvidence",
     "close",
+    "functions",
     "open",
 ]

@@ -1,7 +1,6 @@
-"""One memory in a store: what its methods do, and the same as effects of durable runs.
+"""One memory in a store: what its methods do, with the database in the thread of the store.
 
-`store`, `forget` and `erase` are effects by key: a call that was interrupted is made again, and does nothing
-if the log has its key. What is read is recorded.
+Each change has the key of an event: a change whose key the log has is not made again.
 """
 
 import inspect
@@ -12,7 +11,6 @@ from uuid import UUID
 
 from msgspec import Struct, structs
 
-from ..journal.effects import repeatable
 from ..journal.store_thread import StoreThread
 from ..journal.values import register
 from . import log, search, vectors
@@ -186,42 +184,6 @@ class Engine:
 
 
 register(Engine, identity=lambda engine: (engine.thread.address, engine.namespace))
-
-
-@repeatable
-async def store(self: Engine, order: StoreOrder, *, idempotency_key: str = "") -> MemoryRecord:
-    """Store a record."""
-    return await self.store(order, idempotency_key)
-
-
-@repeatable
-async def forget(self: Engine, chosen: Predicate, *, idempotency_key: str = "") -> Forgotten:
-    """Forget records."""
-    return await self.forget(chosen, idempotency_key)
-
-
-@repeatable
-async def erase(self: Engine, chosen: Predicate, *, idempotency_key: str = "") -> ErasureReceipt:
-    """Erase records."""
-    return await self.erase(chosen, idempotency_key)
-
-
-@repeatable
-async def recall(self: Engine, order: RecallOrder) -> list[RecalledRecord]:
-    """Recall records."""
-    return await self.recall(order)
-
-
-@repeatable
-async def get(self: Engine, key: str) -> MemoryRecord | None:
-    """Get a record."""
-    return await self.get(key)
-
-
-@repeatable
-async def history(self: Engine, key: str | None) -> list[MemoryEvent]:
-    """Get events."""
-    return await self.history(key)
 
 
 def _new_id(at: float, event: str) -> str:

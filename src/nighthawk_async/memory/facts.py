@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from ..sealed_attributes import Sealed
-from . import engine as effects
+from . import calls
 from .engine import Engine
 from .errors import MemoryValueError
 from .orders import checked_confidence, checked_tags, recall_order, store_order
@@ -164,7 +164,7 @@ class Facts:
             kind=fact.kind,
             confidence=checked_confidence(confidence, "confidence"),
         )
-        return _fact(await effects.store(self._engine, order))
+        return _fact(await calls.store(self._engine, order))
 
     async def recall(
         self,
@@ -200,7 +200,7 @@ class Facts:
             kind=kind,
             min_confidence=min_confidence,
         )
-        return [_fact(record) for record in await effects.recall(self._engine, order)]
+        return [_fact(record) for record in await calls.recall(self._engine, order)]
 
     async def invalidate(
         self,
@@ -227,7 +227,7 @@ class Facts:
             JournalStoreError: The store cannot be written.
         """
         chosen = chosen_facts(id=id, kind=kind, claim=claim, evidence=evidence, tag=tag, query=query)
-        return await effects.forget(self._engine, chosen)
+        return await calls.forget(self._engine, chosen)
 
 
 def _checked(kind: str, claim: str, evidence: Iterable[object], provenance: str) -> _Stored:

@@ -13,7 +13,7 @@ from ..journal import JournalStore
 from ..journal import open as open_journal
 from ..journal.encryption import Key
 from ..sealed_attributes import Sealed
-from . import engine as effects
+from . import calls
 from .engine import Embedding, Engine
 from .errors import MemoryUseError
 from .orders import MAX_KEY, checked_namespace, checked_text, predicate, recall_order, store_order
@@ -117,7 +117,7 @@ class Memory:
             kind=kind,
             confidence=confidence,
         )
-        return await effects.store(self._engine, order)
+        return await calls.store(self._engine, order)
 
     async def recall(
         self,
@@ -152,7 +152,7 @@ class Memory:
         order = recall_order(
             query, k=k, mode=mode or standard, tags=tags, kind=kind, min_confidence=min_confidence
         )
-        return await effects.recall(self._engine, order)
+        return await calls.recall(self._engine, order)
 
     async def get(self, key: str) -> MemoryRecord | None:
         """Return the record of a key; None if there is none, or its time is over.
@@ -163,7 +163,7 @@ class Memory:
         Raises:
             JournalStoreError: The store cannot be read.
         """
-        return await effects.get(self._engine, checked_text(key, "the key", MAX_KEY))
+        return await calls.get(self._engine, checked_text(key, "the key", MAX_KEY))
 
     async def summarize(
         self,
@@ -188,7 +188,7 @@ class Memory:
         if type(max_characters) is not int or max_characters < 1:
             raise MemoryUseError(f"max_characters is a positive number, not {max_characters!r}")
         order = recall_order(query, k=limit, mode="lexical", tags=tags, kind=None, min_confidence=None)
-        return summarized(await effects.recall(self._engine, order), max_characters)
+        return summarized(await calls.recall(self._engine, order), max_characters)
 
     async def forget(
         self,
@@ -210,7 +210,7 @@ class Memory:
             MemoryUseError: Nothing is given, or an argument cannot be used.
             JournalStoreError: The store cannot be written.
         """
-        return await effects.forget(self._engine, predicate(id=id, key=key, tag=tag, query=query))
+        return await calls.forget(self._engine, predicate(id=id, key=key, tag=tag, query=query))
 
     async def erase(
         self,
@@ -238,7 +238,7 @@ class Memory:
             MemoryUseError: Nothing is given, or an argument cannot be used.
             JournalStoreError: The store cannot be written.
         """
-        return await effects.erase(self._engine, predicate(id=id, key=key, tag=tag, query=query))
+        return await calls.erase(self._engine, predicate(id=id, key=key, tag=tag, query=query))
 
     async def history(self, key: str | None = None) -> list[MemoryEvent]:
         """Return the events of the log, in order: what was stored, forgotten and erased.
@@ -250,7 +250,7 @@ class Memory:
             JournalStoreError: The store cannot be read.
         """
         checked = None if key is None else checked_text(key, "the key", MAX_KEY)
-        return await effects.history(self._engine, checked)
+        return await calls.history(self._engine, checked)
 
 
 def open(

@@ -7,7 +7,6 @@ from typing import Any, Literal, TypeAlias, TypeVar, overload
 from msgspec import Struct
 
 from ..prompt.plain_text import ShownAsText
-from ..types.json import JsonableValue
 from .values import load_value
 
 Value = TypeVar("Value")
@@ -37,7 +36,7 @@ class MemoryRecord(ShownAsText, Struct, frozen=True, kw_only=True):
     id: str
     namespace: str
     key: str
-    value: JsonableValue
+    value: Any
     text: str
     tags: tuple[str, ...] = ()
     stored_at: datetime

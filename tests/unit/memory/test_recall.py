@@ -66,7 +66,16 @@ async def test_words_are_ranked_as_by_fts5_and_the_key_comes_first(opened: Opene
 
 async def test_any_text_is_a_query(opened: Opened) -> None:
     memory = await filled(opened())
-    texts = ['what"s (this AND -', '"', "NEAR(", "a* OR", "%", "'; DROP TABLE memory_log; --", "\0\n", "\ud800"]
+    texts = [
+        'what"s (this AND -',
+        '"',
+        "NEAR(",
+        "a* OR",
+        "%",
+        "'; DROP TABLE memory_log; --",
+        "\0\n",
+        "\ud800",
+    ]
     for text in [*texts, "lamp " * 5_000, "???", "  "]:
         found = await memory.recall(text)
         assert ("lamp" in keys(found)) == ("lamp" in text or not text.strip()), text
@@ -189,7 +198,21 @@ async def test_vectors_that_do_not_fit_are_refused(in_file: Opened) -> None:
 
 
 async def test_arguments_that_cannot_be_used_are_named(tmp_path: Path, in_file: Opened, clock: Clock) -> None:
-    for namespace in ("../x", "/x", "", "a//b", "a/../b", ".", "..", "a/", "a\\b", "a b", "a\0", "x" * 201, ".a"):
+    for namespace in (
+        "../x",
+        "/x",
+        "",
+        "a//b",
+        "a/../b",
+        ".",
+        "..",
+        "a/",
+        "a\\b",
+        "a b",
+        "a\0",
+        "x" * 201,
+        ".a",
+    ):
         with pytest.raises(nh.ConfigurationError, match="a namespace is a relative path"):
             nh.memory.open(tmp_path / "memory.db", namespace=namespace)
     for options in (

@@ -16,7 +16,7 @@ async def store(engine: Engine, order: StoreOrder) -> MemoryRecord:
     with observed("function", "Memory.store", inputs=lambda: {"key": order.key, "text": order.text}) as node:
         record = await _store(engine, order)
         if node is not None:
-            node.set_outputs({"id": record.id})
+            node.end("completed", outputs={"id": record.id})
         return record
 
 
@@ -25,7 +25,8 @@ async def recall(engine: Engine, order: RecallOrder) -> list[RecalledRecord]:
     with observed("function", "Memory.recall", inputs=lambda: _shown_query(engine, order)) as node:
         records = await _recall(engine, order)
         if node is not None:
-            node.set_outputs({str(number): str(record) for number, record in enumerate(records, 1)})
+            shown = {str(number): str(record) for number, record in enumerate(records, 1)}
+            node.end("completed", outputs=shown)
         return records
 
 
@@ -34,7 +35,7 @@ async def get(engine: Engine, key: str) -> MemoryRecord | None:
     with observed("function", "Memory.get", inputs=lambda: {"key": key}) as node:
         record = await _get(engine, key)
         if node is not None:
-            node.set_outputs({"record": None if record is None else str(record)})
+            node.end("completed", outputs={"record": None if record is None else str(record)})
         return record
 
 
@@ -49,7 +50,7 @@ async def forget(engine: Engine, chosen: Predicate) -> Forgotten:
     with observed("function", "Memory.forget", inputs=lambda: _shown_choice(chosen)) as node:
         forgotten = await _forget(engine, chosen)
         if node is not None:
-            node.set_outputs({"count": forgotten.count})
+            node.end("completed", outputs={"count": forgotten.count})
         return forgotten
 
 
@@ -58,7 +59,7 @@ async def erase(engine: Engine, chosen: Predicate) -> ErasureReceipt:
     with observed("function", "Memory.erase") as node:
         receipt = await _erase(engine, chosen)
         if node is not None:
-            node.set_outputs({"versions": receipt.versions, "is_purged": receipt.is_purged})
+            node.end("completed", outputs={"versions": receipt.versions, "is_purged": receipt.is_purged})
         return receipt
 
 

@@ -7,7 +7,8 @@ that write are one transaction, and are done once for each event: a repeated cal
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -86,8 +87,7 @@ def store(database: Database, namespace: str, order: StoreOrder, event: str, at:
     Raises:
         MemoryUseError: A current record of another key has the id.
     """
-    with database.transaction():
-        space = _begin(database, namespace)
+    with _changing(database, namespace) as space:
         if (done := _find_event(database, space, event)) is not None:
             return _record(database, space, done)
         known = _current_with_id(database, space, order.id) if order.id else None
@@ -108,8 +108,7 @@ def store(database: Database, namespace: str, order: StoreOrder, event: str, at:
 
 def forget(database: Database, namespace: str, chosen: Predicate, event: str, at: float) -> Forgotten:
     """Append a tombstone for the current records that are chosen, if there are any."""
-    with database.transaction():
-        space = _begin(database, namespace)
+    with _changing(database, namespace) as space:
         if (done := _find_event(database, space, event)) is not None:
             ids = _ids(database, space, done)
             return Forgotten(count=len(ids), ids=ids)
@@ -126,8 +125,7 @@ def erase(database: Database, namespace: str, chosen: Predicate, event: str, at:
 
     The log gets the ids and the counts alone.
     """
-    with database.transaction():
-        space = _begin(database, namespace)
+    with _changing(database, namespace) as space:
         done = _find_event(database, space, event)
         if done is not None:
             receipt = msgspec.json.decode(_body(database, space, done), type=ErasureReceipt)
@@ -271,26 +269,33 @@ def pieces(seqs: Sequence[int]) -> Iterator[Sequence[int]]:
     return (seqs[start : start + PIECE] for start in range(0, len(seqs), PIECE))
 
 
-def _begin(database: Database, namespace: str) -> Space:
-    """Lock a namespace in a transaction, and make it if it is not there."""
-    check_keys(database)
-    space = find_space(database, namespace, locks=True)
-    if space is not None:
-        return space
-    database.lock("memory_spaces")
-    sealed = database.codec.seal(os.urandom(32), "memory_secrets", "terms")
-    database.change(
-        "INSERT INTO memory_secrets (name, body) VALUES ('terms', ?) ON CONFLICT DO NOTHING", sealed
-    )
-    if not database.query("SELECT 1 FROM memory_spaces WHERE name = ?", namespace):
-        ((last,),) = database.query("SELECT COALESCE(MAX(space), 0) FROM memory_spaces")
+@contextmanager
+def _changing(database: Database, namespace: str) -> Generator[Space, None, None]:
+    """Make the `with` statement a transaction that has a namespace for itself."""
+    if find_space(database, namespace) is None:
+        _make_space(database, namespace)
+    with database.transaction():
+        check_keys(database)
+        space = find_space(database, namespace, locks=True)
+        assert space is not None
+        yield space
+
+
+def _make_space(database: Database, namespace: str) -> None:
+    """Make a namespace, in a transaction of its own: who has the table for itself waits for nobody's row."""
+    with database.transaction():
+        check_keys(database)
+        database.lock("memory_spaces")
+        sealed = database.codec.seal(os.urandom(32), "memory_secrets", "terms")
         database.change(
-            "INSERT INTO memory_spaces (space, name, last_seq, records, words) VALUES (?, ?, 0, 0, 0)",
-            *(last + 1, namespace),
+            "INSERT INTO memory_secrets (name, body) VALUES ('terms', ?) ON CONFLICT DO NOTHING", sealed
         )
-    made = find_space(database, namespace, locks=True)
-    assert made is not None
-    return made
+        if not database.query("SELECT 1 FROM memory_spaces WHERE name = ?", namespace):
+            ((last,),) = database.query("SELECT COALESCE(MAX(space), 0) FROM memory_spaces")
+            database.change(
+                "INSERT INTO memory_spaces (space, name, last_seq, records, words) VALUES (?, ?, 0, 0, 0)",
+                *(last + 1, namespace),
+            )
 
 
 def _append_record(

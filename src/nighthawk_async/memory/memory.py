@@ -5,7 +5,6 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from ..errors import ConfigurationError
@@ -16,6 +15,7 @@ from ..sealed_attributes import Sealed
 from . import calls
 from .engine import Embedding, Engine
 from .errors import MemoryUseError
+from .facts import Facts
 from .orders import MAX_KEY, checked_namespace, checked_text, predicate, recall_order, store_order
 from .records import (
     ErasureReceipt,
@@ -28,9 +28,6 @@ from .records import (
 )
 from .summaries import summarized
 from .vectors import MOST_NUMBERS, Embed
-
-if TYPE_CHECKING:
-    from .facts import Facts
 
 _MOST_CHARACTERS, _MOST_HINT = 4_000, 200
 
@@ -68,10 +65,8 @@ class Memory:
         raise TypeError("a Memory stays in its process; open it in the other one as well")
 
     @property
-    def facts(self) -> "Facts":
+    def facts(self) -> Facts:
         """The facts of the memory: claims with evidence and confidence."""
-        from .facts import Facts
-
         return Facts(self._engine)
 
     async def store(

@@ -3,7 +3,7 @@
 import json
 import math
 from functools import lru_cache
-from typing import Any, TypeVar, cast, overload
+from typing import Any, TypeVar, overload
 
 import msgspec
 from msgspec import Struct
@@ -11,7 +11,7 @@ from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapt
 from pydantic_core import PydanticSerializationError
 
 from ..prompt.plain_text import is_class
-from ..types.json import JsonableValue
+from ..types.json import JsonableValue, is_json_list, is_json_object
 from .errors import MemoryValueError
 
 Value = TypeVar("Value")
@@ -29,14 +29,14 @@ _UNUSABLE = (
 )
 
 
-def dump_value(value: object, key: str) -> tuple[JsonableValue, str]:
+def dump_value(value: Any, key: str) -> tuple[JsonableValue, str]:
     """Return a value as plain data, and the name of its type; empty for plain data.
 
     Raises:
         MemoryValueError: It would not come back as it is.
     """
     if _is_plain(value, 0):
-        return cast("JsonableValue", value), ""
+        return value, ""
     kind = type(value)
     name = f"{kind.__module__}.{kind.__qualname__}"
     try:
@@ -87,11 +87,11 @@ def _is_plain(value: object, level: int) -> bool:
         return math.isfinite(value)
     if level > _MAX_LEVELS:
         return False
-    if type(value) is list:
-        return all(_is_plain(each, level + 1) for each in cast("list[object]", value))
-    if type(value) is dict:
-        items = cast("dict[object, object]", value).items()
-        return all(type(name) is str and _is_plain(each, level + 1) for name, each in items)
+    if is_json_list(value):
+        return type(value) is list and all(_is_plain(each, level + 1) for each in value)
+    if is_json_object(value):
+        has_names = type(value) is dict and all(type(name) is str for name in value)
+        return has_names and all(_is_plain(each, level + 1) for each in value.values())
     return False
 
 

@@ -163,17 +163,8 @@ def _erase(database: Database, space: Space, chosen: Predicate, event: str, at: 
         named = [(space.number, seq) for seq in seqs]
         if named:
             database.change_many(f"DELETE FROM {table} WHERE space = ? AND seq = ?", named)
-    for content in contents:
-        if not database.query(
-            "SELECT 1 FROM memory_entries WHERE space = ? AND content = ? LIMIT 1", space.number, content
-        ):
-            vectors += database.change(
-                "DELETE FROM memory_vectors WHERE space = ? AND content = ?", space.number, content
-            )
-    if rows:  # a query may have had the words of a record
-        vectors += database.change(
-            "DELETE FROM memory_vectors WHERE space = ? AND is_query = 1", space.number
-        )
+    if rows:
+        vectors = _delete_vectors(database, space, contents)
     receipt = ErasureReceipt(
         id=event,
         namespace=space.name,
@@ -187,6 +178,19 @@ def _erase(database: Database, space: Space, chosen: Predicate, event: str, at: 
     if rows:
         _append(database, space, "erase", "", event, at, msgspec.json.encode(receipt))
     return receipt
+
+
+def _delete_vectors(database: Database, space: Space, contents: Iterable[bytes]) -> int:
+    """Delete the vectors of texts that no record has any more, and those of all queries; return how many."""
+    count = database.change("DELETE FROM memory_vectors WHERE space = ? AND is_query = 1", space.number)
+    for content in contents:
+        if not database.query(
+            "SELECT 1 FROM memory_entries WHERE space = ? AND content = ? LIMIT 1", space.number, content
+        ):
+            count += database.change(
+                "DELETE FROM memory_vectors WHERE space = ? AND content = ?", space.number, content
+            )
+    return count
 
 
 def history(database: Database, namespace: str, key: str | None) -> list[MemoryEvent]:

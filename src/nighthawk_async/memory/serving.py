@@ -22,7 +22,10 @@ def functions(memory: Memory, *, writable: bool = True) -> list[Callable[..., An
         memory: The memory.
         writable: Whether the functions that change it are among them.
     """
+    return [*_reading(memory), *(_changing(memory) if writable else ())]
 
+
+def _reading(memory: Memory) -> list[Callable[..., Any]]:
     async def memory_recall(
         query: str, k: int = 5, mode: RecallMode | None = None, tags: list[str] | None = None
     ) -> list[dict[str, Any]]:
@@ -54,6 +57,10 @@ def functions(memory: Memory, *, writable: bool = True) -> list[Callable[..., An
         """
         return (await memory.summarize(query, limit=limit)).text
 
+    return [memory_recall, memory_get, memory_summarize]
+
+
+def _changing(memory: Memory) -> list[Callable[..., Any]]:
     async def memory_store(
         key: str,
         value: Any,
@@ -86,8 +93,7 @@ def functions(memory: Memory, *, writable: bool = True) -> list[Callable[..., An
         """
         return list((await memory.forget(id=id, key=key, tag=tag)).ids)
 
-    reading = [memory_recall, memory_get, memory_summarize]
-    return [*reading, memory_store, memory_forget] if writable else reading
+    return [memory_store, memory_forget]
 
 
 def _plain(record: MemoryRecord) -> dict[str, Any]:

@@ -9,7 +9,7 @@ Packages by floor, lowest first; each imports only from lower floors (`tests/arc
     2  command_risks, ports, journal_ports, credentials, values, telemetry_settings
     3  kernel
     4  agent, policies, models, telemetry, observe, recording, runtime
-    5  executors, coding_agents, compaction, transcripts, journal, sandbox, skills
+    5  executors, coding_agents, compaction, transcripts, journal, memory, sandbox, skills
     6  functions, runs, scopes, steps, hooks, human, oversight, resilience, library, asgi, mcp, evals,
        distributed, testing, cli, and this module
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         journal,
         library,
         mcp,
+        memory,
         models,
         observe,
         oversight,
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
     from .kernel.progress import progress
     from .kernel.tool_sets import tool, tool_set
     from .kernel.tools import RunContext
+    from .memory.memory import Memory
     from .models.batched import batched
     from .parallel import current_task, deadline, open_tasks
     from .policies.budgets.budget import budget
@@ -117,6 +119,7 @@ else:
             "journal",
             "library",
             "mcp",
+            "memory",
             "models",
             "observe",
             "oversight",
@@ -159,6 +162,7 @@ else:
             "kernel.policy": ("Policy",),
             "kernel.tool_sets": ("tool", "tool_set"),
             "kernel.tools": ("RunContext",),
+            "memory.memory": ("Memory",),
             "models.batched": ("batched",),
             "parallel": ("current_task", "deadline", "open_tasks"),
             "policies.budgets.budget": ("budget",),
@@ -213,6 +217,7 @@ __all__ = [
     "Hooks",
     "ImageUrl",
     "JsonableValue",
+    "Memory",
     "ModelError",
     "NaturalParseError",
     "NighthawkError",
@@ -256,6 +261,7 @@ __all__ = [
     "journal",
     "library",
     "mcp",
+    "memory",
     "models",
     "natural_function",
     "observe",

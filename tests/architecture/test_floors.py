@@ -55,6 +55,7 @@ FLOORS: Mapping[str, int] = {
     "compaction": 5,
     "executors": 5,
     "journal": 5,
+    "memory": 5,
     "sandbox": 5,
     "skills": 5,
     "transcripts": 5,
@@ -126,6 +127,7 @@ SAME_FLOOR: frozenset[tuple[str, str]] = frozenset(
             "resilience",
         )
     }  # joins them
+    | {("memory", "journal")}  # a memory stands in the store of a journal
     | {("executors", "coding_agents")}  # a model id may name one
     | {("mcp", "asgi")}  # a server of MCP is an ASGI application
     | {("cli", "evals"), ("testing", "evals")}  # run evaluations

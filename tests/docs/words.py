@@ -16,7 +16,7 @@ WORDS: Mapping[str, str] = {
     "streaming": "executors-and-models/",
     "chat history": "executors-and-models/",
     "conversation": "executors-and-models/",
-    "memory": "words/",
+    "memory": "memory/",
     "function calling": "natural-blocks/",
     "tool calling": "executors-and-models/",
     "structured output": "natural-blocks/",

@@ -62,6 +62,17 @@ class Database(ABC):
     def release_space(self) -> bool:
         """Give some unused space back to the disk. Return whether there is more of it."""
 
+    @abstractmethod
+    def purge(self, tables: Sequence[str]) -> bool:
+        """Leave nothing of deleted rows behind, outside of a transaction. Blocks while tables are rewritten.
+
+        Args:
+            tables: The tables that had them.
+
+        Returns:
+            Whether that was possible: others may keep an old state in use.
+        """
+
     @property
     @abstractmethod
     def releases_space(self) -> bool:

@@ -95,6 +95,14 @@ BODIES = (
         context=("question_id", "number"),
         prefix=("votes",),
     ),
+    *(
+        Bodies(table=table, column="body", key=key, context=key, prefix=(table,))
+        for table, key in (
+            ("memory_secrets", ("name",)),
+            ("memory_log", ("space", "seq")),
+            ("memory_vectors", ("space", "hint", "content")),
+        )
+    ),
 )
 """The columns with bodies, but for records, which have a chain."""
 

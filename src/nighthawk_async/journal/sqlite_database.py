@@ -159,6 +159,17 @@ class SqliteDatabase(Database):
         self._empty_log()
         return False
 
+    def purge(self, tables: Sequence[str]) -> bool:
+        """Write the whole file anew, and empty its write-ahead log; see `Database`."""
+        try:
+            self._connection.execute("VACUUM")
+            ((is_busy, *_),) = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise
+            return False
+        return not is_busy
+
     def _empty_log(self) -> None:
         self._connection.execute("PRAGMA busy_timeout = 0")  # while others read, the log stays as it is
         try:

@@ -18,6 +18,7 @@ from . import (
     blob_table,
     budget_table,
     key_table,
+    memory_schema,
     message_table,
     question_table,
     queue_suspects,
@@ -92,6 +93,7 @@ CREATE TABLE records (
         "CREATE UNIQUE INDEX records_by_place ON records (run_id, {place}, kind, epoch) WHERE kind <> 'life'",
     ),
     budget_table.MIGRATION,
+    memory_schema.MIGRATION,
 )
 """The statements that lead from each version of the schema to the next one. Only ever append to them."""
 

@@ -88,7 +88,7 @@ natural, by_hand = evaluation = [
         cases,
         scorers=scorers,
         name=f"{__name__}:{name}",
-        executor="local:smollm2-135m",
+        model="local:smollm2-135m",
         deadline=120,
     )
     for name, subject in (("natural", run_natural), ("by_hand", run_by_hand))

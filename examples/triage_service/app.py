@@ -54,7 +54,7 @@ class TriageService:
         self._api = Api(settings, self.tree)
         self.service = NighthawkMiddleware(
             self._api.app,
-            executor=nh.AgentStepExecutor.from_configuration(configuration=configuration),
+            model=nh.AgentStepExecutor.from_configuration(configuration=configuration),
             max_concurrent_requests=settings.max_requests,
             max_queued_requests=settings.max_waiting,
             request_timeout_seconds=REQUEST_SECONDS,

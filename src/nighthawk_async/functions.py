@@ -271,7 +271,7 @@ def scope_maker(
 
     def make_scope() -> Scope:
         inner = None if executor is None else executor.inside(get_step_executor())
-        return scope(step_executor=inner, tools=sets, skills=offered, step_budget=budget, code=level)
+        return scope(model=inner, tools=sets, skills=offered, step_budget=budget, code=level)
 
     return make_scope
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Never, ParamSpec, TypeVar, cast
 from .actors.errors import check_seconds
 from .agent.policies import Fitting
 from .errors import NighthawkError
-from .executors.choice import ExecutorChoice, chosen_executor
+from .executors.choice import ExecutorChoice, chosen_executor, given_model
 from .journal_ports import RunOpener
 from .kernel.environment import find_environment
 from .kernel.policy import InnerScope, Policies, Policy, Position
@@ -71,8 +71,9 @@ _EVERYWHERE = Policies((CompactionPolicy(),))
 
 
 def run(
-    step_executor: ExecutorChoice,
+    model: ExecutorChoice | None = None,
     *,
+    step_executor: ExecutorChoice | None = None,
     run_id: str | None = None,
     sync_backend: SyncBackend = "trio",
     max_concurrent_steps: int | None = None,
@@ -106,8 +107,9 @@ def run(
     parent run; all other policies are those that it is given.
 
     Args:
-        step_executor: The executor of the steps, or a value to make one from: a model id, a
-            `StepExecutorConfiguration`, or a `Model` object.
+        model: The model of the steps: a model id (`provider:name`), a `StepExecutorConfiguration`, a `Model`
+            object, or a step executor.
+        step_executor: The specification's name of `model`; one of the two is given.
         run_id: The id of the run; None makes a new one.
         sync_backend: The AnyIO backend of the thread that runs synchronous natural functions.
         max_concurrent_steps: The number of slots for steps in flight; None for any number. Further steps wait
@@ -154,8 +156,7 @@ def run(
         A context manager, for `async with` and for `with`.
 
     Raises:
-        NighthawkError: The value is no step executor and none can be made from it, or another argument has a
-            bad value.
+        NighthawkError: There is no model, or two, or the value is none; or another argument has a bad value.
         ToolRegistrationError: A tool cannot be offered, or its name is taken.
         nighthawk_async.mcp.ServerUnavailableError: A server cannot be started or reached (on entering).
         UnknownModelError: There is no such provider or model.
@@ -163,7 +164,7 @@ def run(
         ConfigurationError: Another setting is wrong, a fallback model is not available, or two skills have
             one name.
     """
-    executor = chosen_executor(step_executor)
+    executor = chosen_executor(given_model(model, step_executor))
     if sync_backend not in get_args(SyncBackend):
         raise NighthawkError(f"sync_backend must be one of {get_args(SyncBackend)}, not {sync_backend!r}")
     if run_id is not None and not isinstance(cast("object", run_id), str):

@@ -264,7 +264,7 @@ class Exchange(Connection):
 class NighthawkMiddleware:
     """ASGI middleware for an application whose requests call natural functions.
 
-        app = NighthawkMiddleware(Starlette(routes=routes), executor=executor, max_concurrent_requests=50)
+        app = NighthawkMiddleware(Starlette(routes=routes), model="provider:name")
 
     There is one `run` for the lifespan of the application, so that all requests share its connections and its
     knowledge of rate limits, and a `scope` for each request, with the id of the request. Where the server or
@@ -279,7 +279,7 @@ class NighthawkMiddleware:
 
     Args:
         app: The application.
-        executor: The executor of the steps, or what makes one; see `nighthawk_async.run`.
+        model: The model of the steps, as for `nighthawk_async.run`.
         max_concurrent_requests: The maximum number of requests and WebSockets in progress at once; None for
             no limit. Further ones wait and are admitted in the order in which they came.
         max_queued_requests: The maximum number that waits. Beyond it the response is 503, before the
@@ -333,7 +333,7 @@ class NighthawkMiddleware:
         self,
         app: Application,
         *,
-        executor: ExecutorChoice,
+        model: ExecutorChoice,
         max_concurrent_requests: int | None = None,
         max_queued_requests: int = 100,
         max_requests_per_client: int | None = None,
@@ -384,7 +384,7 @@ class NighthawkMiddleware:
 
         def make_run() -> Run:
             return run(
-                executor,
+                model,
                 sync_backend=sync_backend,
                 max_concurrent_steps=max_concurrent_steps,
                 max_depth=max_depth,

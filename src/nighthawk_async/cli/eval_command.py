@@ -119,7 +119,7 @@ def evaluate(
         loaded = [each for target in targets for each in eval_targets.load_evaluations(target)]
         executor = _executor(model, base_url)
         evaluations = [
-            replace(each, executor=(each.executor if model is None else None) or executor, **given)
+            replace(each, model=(each.model if model is None else None) or executor, **given)
             for each in (eval_targets.selected_cases(loaded, case) if case else loaded)
         ]
         files = eval_running.ReportFiles(report, baseline, html, eval_running.file_names(evaluations))

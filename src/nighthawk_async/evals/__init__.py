@@ -1,6 +1,6 @@
 """Evaluation: whether a block works, whether a change made it better, and what it costs. Floor 6.
 
-    report = await evaluate(stars, cases, scorers=[equals()], trials=5, executor=executor, seed=1)
+    report = await evaluate(stars, cases, scorers=[equals()], trials=5, model=model, seed=1)
     print(report.pass_at(1), report.interval, report.usage.cost)
     report.compare("baseline.jsonl").require_no_regression()
 

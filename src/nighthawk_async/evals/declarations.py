@@ -37,8 +37,8 @@ class Evaluation:
         name: The name of the subject in reports; None for `module:function`.
         max_concurrent: The greatest number of trials in flight at once; None for all.
         budget: The budget of all trials and scorers together.
-        executor: The executor of the steps, or what one is made from, such as a model id; None for the one
-            that the command or the test gives.
+        model: The model of the steps, as for `nighthawk_async.run`: a model id, a configuration, a `Model`
+            or an executor; None for the one that the command or the test gives.
         seed: The seed of the trials and of intervals.
         pass_mark: The least number that passes, when a scorer returns one.
         confidence: The confidence of intervals and comparisons.
@@ -58,7 +58,7 @@ class Evaluation:
     name: str | None = None
     max_concurrent: int | None = 8
     budget: Budget | None = None
-    executor: ExecutorChoice | None = None
+    model: ExecutorChoice | None = None
     seed: int = 0
     pass_mark: float = DEFAULT_PASS_MARK
     confidence: float = DEFAULT_CONFIDENCE
@@ -91,7 +91,7 @@ class Evaluation:
             trials=self.trials,
             max_concurrent=self.max_concurrent,
             budget=self.budget,
-            executor=self.executor,
+            model=self.model,
             seed=self.seed,
             path=path,
             name=self.title,
@@ -113,7 +113,7 @@ class EvaluationOptions(TypedDict, total=False):
     name: str | None
     max_concurrent: int | None
     budget: Budget | None
-    executor: ExecutorChoice | None
+    model: ExecutorChoice | None
     seed: int
     pass_mark: float
     confidence: float

@@ -45,7 +45,7 @@ async def evaluate(
     trials: int = 1,
     max_concurrent: int | None = 8,
     budget: Budget | None = None,
-    executor: ExecutorChoice | None = None,
+    model: ExecutorChoice | None = None,
     seed: int = 0,
     path: str | os.PathLike[str] | None = None,
     name: str | None = None,
@@ -58,7 +58,7 @@ async def evaluate(
 ) -> Report:
     """Evaluate a function: call it several times for each case, and score every result.
 
-        report = await evaluate(stars, cases, scorers=[equals()], trials=5, executor=executor, seed=1)
+        report = await evaluate(stars, cases, scorers=[equals()], trials=5, model=model, seed=1)
 
     All cases have their first trial before any has its second. Every trial gets deep copies of the inputs, a
     seed of its own (`current_seed`) and an account of its usage; it shares the run and its connections with
@@ -74,8 +74,8 @@ async def evaluate(
         trials: The number of trials of each case.
         max_concurrent: The greatest number of trials in flight at once; None for all.
         budget: The budget of all trials and scorers together; see `nighthawk_async.budget`.
-        executor: The executor of the steps, or what one is made from, as for `nighthawk_async.run`. None for
-            that of the active run.
+        model: The model of the steps, as for `nighthawk_async.run`: a model id, a configuration, a `Model` or
+            an executor. None for that of the active run.
         seed: The seed of the trials and of intervals.
         path: A file to which each trial is appended as it ends. If it is there, trials that are decided in it
             are not run again: an interrupted evaluation goes on, one that has ended returns its report.
@@ -93,14 +93,14 @@ async def evaluate(
         The report.
 
     Raises:
-        NoExecutorError: The subject runs a natural block, and there is neither an executor nor a run.
+        NoExecutorError: The subject runs a natural block, and there is neither a model nor a run.
         CaseError: There are no cases, two have one name, or one does not fit the subject.
         EvaluationError: Another argument has a bad value.
         ReportError: The file belongs to another evaluation, is damaged, or is being written by an evaluation.
-        NighthawkError: The executor or the budget cannot be used.
+        NighthawkError: The model or the budget cannot be used.
     """
     checked_max_concurrent(max_concurrent)
-    chosen = None if executor is None else chosen_executor(executor)
+    chosen = None if model is None else chosen_executor(model)
     evaluation = prepared_evaluation(
         subject,
         cases,

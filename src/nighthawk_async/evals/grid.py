@@ -240,10 +240,10 @@ def _chosen_executors(arms: Sequence[Arm]) -> dict[str, StepExecutor | None]:
     made: dict[str, StepExecutor] = {}
     chosen: dict[str, StepExecutor | None] = {}
     for arm in arms:
-        if isinstance(arm.executor, str):
-            chosen[arm.name] = made.setdefault(arm.executor, chosen_executor(arm.executor))
+        if isinstance(arm.model, str):
+            chosen[arm.name] = made.setdefault(arm.model, chosen_executor(arm.model))
         else:
-            chosen[arm.name] = None if arm.executor is None else chosen_executor(arm.executor)
+            chosen[arm.name] = None if arm.model is None else chosen_executor(arm.model)
     return chosen
 
 

@@ -214,7 +214,7 @@ class Ensemble(Transformer):
         executors = executors_for(get_step_executor(), dict.fromkeys(self._places))
 
         async def call_on_model(position: int, call: Callable[[], Awaitable[Any]]) -> Any:
-            async with scope(step_executor=executors[self._places[position]]):
+            async with scope(model=executors[self._places[position]]):
                 return await call()
 
         return call_on_model

@@ -74,7 +74,7 @@ def service(store: nh.journal.JournalStore, **arguments: Any) -> NighthawkMiddle
         await answer(send, str(next(numbers)))
 
     executor = CallbackExecutor(lambda call: pass_response())
-    return NighthawkMiddleware(app, executor=executor, journal=store, **arguments)
+    return NighthawkMiddleware(app, model=executor, journal=store, **arguments)
 
 
 async def post(app: Any, headers: Headers, path: str = "/", **more: Any) -> Connection:

@@ -36,7 +36,7 @@ class Watched:
         self._options: dict[str, Any] = {"profile": "full", "min_interval_seconds": 0.0, **options}
         self.app: Any = self._app
         if middleware is not None:
-            self.app = NighthawkMiddleware(self._app, executor=Steps().executor, **middleware)
+            self.app = NighthawkMiddleware(self._app, model=Steps().executor, **middleware)
 
     @property
     def node_id(self) -> str:
@@ -169,7 +169,7 @@ async def test_an_endpoint_streams_what_another_has_begun() -> None:
 
     is_begun = anyio.Event()
     routes = [Route("/begin", begin), Route("/watch", watch)]
-    app = NighthawkMiddleware(Starlette(routes=routes), executor=steps.executor, tree=TaskTree())
+    app = NighthawkMiddleware(Starlette(routes=routes), model=steps.executor, tree=TaskTree())
     async with open_connection(app, http_scope("/begin")):
         await is_begun.wait()
         async with open_connection(app, http_scope("/watch")) as watching:

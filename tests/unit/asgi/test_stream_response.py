@@ -417,7 +417,7 @@ async def test_one_response_serves_many_requests() -> None:
 
 async def test_the_steps_of_a_client_that_leaves_end() -> None:
     steps = Steps()
-    app = nh.asgi.NighthawkMiddleware(bare_app(lambda: stars("***")), executor=steps.executor)
+    app = nh.asgi.NighthawkMiddleware(bare_app(lambda: stars("***")), model=steps.executor)
     async with open_connection(app, http_scope()) as connection:
         await steps.wait_for_begun(1)
         connection.disconnect()

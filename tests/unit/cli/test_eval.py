@@ -62,7 +62,7 @@ async def stars(review: str) -> int:
 reviews = [Case("four", inputs={"review": "****"}, expected=4)]
 natural = Evaluation(stars, reviews)
 counting = Evaluation(
-    stars, reviews, executor=CallbackExecutor(lambda call: pass_response(count=4)), name="counting"
+    stars, reviews, model=CallbackExecutor(lambda call: pass_response(count=4)), name="counting"
 )
 gated = Evaluation(mostly, cases, trials=2, at_least=0.8)
 several = [Evaluation(same, cases, at_least=1), Evaluation(mostly, cases)]

@@ -58,7 +58,7 @@ def run(project: pytest.Pytester, body: str, *options: str) -> pytest.RunResult:
 GATED = """
 @evaluation(trials=5, at_least=AT_LEAST)
 def test_stars() -> Evaluation:
-    return Evaluation(stars, CASES, scorers=[equals()], executor=COUNTING)
+    return Evaluation(stars, CASES, scorers=[equals()], model=COUNTING)
 """
 
 
@@ -208,7 +208,7 @@ def test_without_a_model_or_its_key_tests_are_skipped_and_say_so(
 async def test_no_model(review):
     return await stars(review)
 
-@evaluation(cases=CASES[:1], executor="openai-chat:gpt-5-nano")
+@evaluation(cases=CASES[:1], model="openai-chat:gpt-5-nano")
 async def test_no_key(review):
     return await stars(review)
 """
@@ -355,9 +355,9 @@ async def test_named(review):
 @pytest.mark.parametrize(
     ("body", "options", "reason"),
     [
-        ("return Evaluation(stars, CASES, executor=COUNTING)", ["--evaluation-reports=test_it.py"], "exists"),
+        ("return Evaluation(stars, CASES, model=COUNTING)", ["--evaluation-reports=test_it.py"], "exists"),
         ("raise OSError('no disk')", [], "no disk"),
-        ("return Evaluation(stars, CASES, executor=COUNTING, deadline='x')", [], "deadline"),
+        ("return Evaluation(stars, CASES, model=COUNTING, deadline='x')", [], "deadline"),
         ("return Evaluation(stars, CASES)", ["--evaluation-model="], "Model id '' is not of the form"),
     ],
     ids=["reports", "function", "setting", "model"],
@@ -372,7 +372,7 @@ CALLS = []
 def test_stars():
     CALLS.append(1)
     if len(CALLS) == 1:  # of the collection
-        return Evaluation(stars, CASES, executor=COUNTING)
+        return Evaluation(stars, CASES, model=COUNTING)
     assert len(CALLS) == 2
     {body}
 """

@@ -117,7 +117,7 @@ class Dashboard:
     """A page on which people observe a running program and control it: an ASGI application.
 
         dashboard = Dashboard(tree, token=os.environ["DASHBOARD_TOKEN"])
-        routes = [Mount("/dashboard", dashboard), Mount("/", NighthawkMiddleware(api, executor=e, tree=tree))]
+        routes = [Mount("/dashboard", dashboard), Mount("/", NighthawkMiddleware(api, model=m, tree=tree))]
 
     Mount it under any path, on Trio or asyncio. Without a token it is read-only. With one, people who have
     the token can cancel, steer, suspend and resume nodes, and answer questions and requests for approval that

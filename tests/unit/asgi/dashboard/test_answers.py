@@ -231,7 +231,7 @@ async def test_an_application_with_a_middleware_asks_at_the_dashboard_beside_it(
         assert scope["type"] == "http"
         await answer(send, await ask_user("What colour?"))
 
-    both = dashboard.beside(NighthawkMiddleware(app, executor=ScriptedExecutor()))
+    both = dashboard.beside(NighthawkMiddleware(app, model=ScriptedExecutor()))
     lifespan = open_lifespan(both) if with_lifespan else nullcontext()
     async with lifespan, open_connection(both, http_scope("/")) as connection:
         async with reading(both, "/dashboard/api/changes") as reader:

@@ -59,7 +59,7 @@ class TriageService:
             max_queued_requests=settings.max_waiting,
             request_timeout_seconds=REQUEST_SECONDS,
             grace_seconds=GRACE_SECONDS,
-            budget=nh.budget(tokens=REQUEST_TOKENS),
+            request_budget=nh.budget(tokens=REQUEST_TOKENS),
             human=dashboard.human,
             tree=self.tree,
             journal=self._store,

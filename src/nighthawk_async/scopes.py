@@ -156,8 +156,8 @@ def scope(
             `replace` replaces what is given. None means no change in both modes; in `replace` mode an empty
             list or mapping clears.
         model: Another model: a model id (`provider:name`), a `StepExecutorConfiguration`, a `Model` object,
-            or a step executor. A model id or a configuration changes that of the active executor, which keeps a
-            model or agent object that it was made from.
+            or a step executor. A model id or a configuration changes that of the active executor, which keeps
+            a model or agent object that it was made from.
         step_executor_configuration: The specification's name of `model`, for a configuration.
         step_executor: The specification's name of `model`. With a configuration as well, that is the
             configuration of this executor.

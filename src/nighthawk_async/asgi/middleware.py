@@ -292,14 +292,14 @@ class NighthawkMiddleware:
         request_timeout_seconds: The time limit of a request from its arrival to the end of its response, in
             seconds; None for no limit. After it the response is 504, or the connection is ended. WebSockets
             have no limit.
-        budget: The budget of each request, by an account of its own.
+        request_budget: The budget of each request, by an account of its own.
         grace_seconds: The grace period of requests in progress when the service ends, in seconds. Then they
             are cancelled.
         retry_after_seconds: The value of `Retry-After` when the service is busy; a day at most.
         sync_backend: The same as for `nighthawk_async.run`, like those that follow.
         max_concurrent_steps: The same.
         max_depth: The same.
-        run_budget: The budget of all requests together, as for `nighthawk_async.run`.
+        budget: The budget of the whole service: of all requests together, as for `nighthawk_async.run`.
         tree: A task tree of `nighthawk_async.observe`, which records each request as a top-level node; None
             for the tree that is active where the requests are served.
         journal: The store, made by `nighthawk_async.journal.open`, in which each request with the header
@@ -339,13 +339,13 @@ class NighthawkMiddleware:
         max_requests_per_client: int | None = None,
         client_of: Callable[[AsgiScope], str | None] | None = None,
         request_timeout_seconds: float | None = None,
-        budget: Budget | None = None,
+        request_budget: Budget | None = None,
         grace_seconds: float = 10.0,
         retry_after_seconds: float = 1.0,
         sync_backend: SyncBackend = "trio",
         max_concurrent_steps: int | None = None,
         max_depth: int = DEFAULT_MAX_DEPTH,
-        run_budget: Budget | None = None,
+        budget: Budget | None = None,
         tree: TaskTree | None = None,
         journal: JournalStore | None = None,
         tools: Sequence[ToolSource] | None = None,
@@ -374,7 +374,7 @@ class NighthawkMiddleware:
             human=human,
             permissions=permissions,
             egress=egress,
-            budget=run_budget,
+            budget=budget,
             step_budget=step_budget,
             resilience=resilience,
             concurrent_mutation=concurrent_mutation,
@@ -398,7 +398,7 @@ class NighthawkMiddleware:
         settings = Settings(
             make_run=make_run,
             request_timeout_seconds=_seconds_or_none(request_timeout_seconds, "request_timeout_seconds"),
-            budget=checked_budget(budget),
+            request_budget=checked_budget(request_budget),
             grace_seconds=checked_seconds(grace_seconds, "grace_seconds"),
             retry_after_seconds=_retry_after_seconds(retry_after_seconds),
             client_of=client_of,

@@ -216,7 +216,7 @@ class _Call:
                 self._service.admission.leave(turn)
 
     def _scope(self, elicit: Elicit | None) -> Scope:
-        budget = self._service.settings.budget
+        budget = self._service.settings.request_budget
         scope_id = uuid.uuid4().hex if self._http is None else self._http.id
         fresh = None if budget is None else budget.fresh()
         if elicit is None:

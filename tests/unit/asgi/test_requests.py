@@ -132,7 +132,7 @@ async def test_each_request_has_the_budget_by_an_account_of_its_own() -> None:
         await answer(send)
 
     budget = nh.budget(steps=2)
-    middleware = NighthawkMiddleware(app, model=free_steps().executor, budget=budget)
+    middleware = NighthawkMiddleware(app, model=free_steps().executor, request_budget=budget)
     statuses = [(await get(middleware, path)).status for path in ("/2", "/2", "/3", "/2")]
     assert statuses == [200, 200, 429, 200]
     assert budget.spent.steps == 0
@@ -140,7 +140,7 @@ async def test_each_request_has_the_budget_by_an_account_of_its_own() -> None:
 
 async def test_all_requests_share_the_budget_of_the_run() -> None:
     steps = free_steps()
-    middleware = NighthawkMiddleware(steps.app, model=steps.executor, run_budget=nh.budget(steps=2))
+    middleware = NighthawkMiddleware(steps.app, model=steps.executor, request_budget=nh.budget(steps=2))
     async with open_lifespan(middleware):
         statuses = [(await get(middleware)).status for _ in range(3)]
     assert statuses == [200, 200, 429]

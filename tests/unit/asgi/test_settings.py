@@ -16,7 +16,7 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"executor": None}, "executor"),
+        ({"model": None}, "needs a model"),
         ({"max_concurrent_requests": 0}, "max_concurrent_requests must be an integer of at least 1"),
         ({"max_concurrent_requests": True}, "max_concurrent_requests"),
         ({"max_queued_requests": -1}, "max_queued_requests must be an integer of at least 0"),
@@ -28,8 +28,8 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
         ({"grace_seconds": float("nan")}, "grace_seconds"),
         ({"retry_after_seconds": None}, "retry_after_seconds"),
         ({"retry_after_seconds": float("inf")}, "a number of seconds of at most 86,400, not inf"),
+        ({"request_budget": 5}, "request_budget must be a budget"),
         ({"budget": 5}, "budget must be a budget"),
-        ({"run_budget": 5}, "budget must be a budget"),
         ({"max_concurrent_steps": 0}, "max_concurrent_steps"),
         ({"hooks": 5}, "."),
         ({"tools": [5]}, "5 is no tool"),
@@ -37,4 +37,4 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
 )
 def test_a_bad_argument_is_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(nh.NighthawkError, match=message):
-        NighthawkMiddleware(app, **{"executor": ScriptedExecutor([]), **arguments})
+        NighthawkMiddleware(app, **{"model": ScriptedExecutor([]), **arguments})

@@ -135,7 +135,7 @@ def test_what_cannot_be_served_is_refused_at_once(functions: Any, message: str) 
         pytest.param({"request_timeout_seconds": "1"}, "request_timeout_seconds", id="timeout"),
         pytest.param({"grace_seconds": -1}, "grace_seconds", id="grace"),
         pytest.param({"retry_after_seconds": 100_000}, "retry_after_seconds", id="retry"),
-        pytest.param({"budget": 3}, "budget must be a budget", id="budget"),
+        pytest.param({"request_budget": 3}, "request_budget must be a budget", id="budget"),
         pytest.param({"max_body_bytes": 0}, "max_body_bytes", id="body"),
     ],
 )

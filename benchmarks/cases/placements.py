@@ -110,7 +110,7 @@ async def computing_on_two(steps: int) -> Mapping[str, float]:
 
 @asynccontextmanager
 async def _computing(processes: int) -> AsyncGenerator[distributed.Processes, None]:
-    async with distributed.Processes(processes, calls_per_worker=2) as workers:
+    async with distributed.Processes(processes, max_concurrent_per_worker=2) as workers:
         await parallel.map(rate, ["a text"] * 4, on=workers)
         yield workers
 
@@ -230,6 +230,6 @@ BENCHMARKS = (
         rounds=1,
         smallest_suite="full",
         collects_garbage=True,
-        timeout_seconds=3_600.0,
+        timeout=3_600.0,
     ),
 )

@@ -89,7 +89,7 @@ natural, by_hand = evaluation = [
         scorers=scorers,
         name=f"{__name__}:{name}",
         model="local:smollm2-135m",
-        deadline=120,
+        timeout=120,
     )
     for name, subject in (("natural", run_natural), ("by_hand", run_by_hand))
 ]

@@ -177,7 +177,7 @@ class _SimulatedWorkers(Workers):
         cluster = world.cluster
         super().__init__(
             cluster.workers,
-            calls_per_worker=cluster.calls_per_worker,
+            max_concurrent_per_worker=cluster.max_concurrent_per_worker,
             max_placements=cluster.max_placements,
             grace_seconds=cluster.grace_seconds,
             start_seconds=1_000.0,

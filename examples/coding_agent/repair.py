@@ -34,7 +34,7 @@ def configuration(folder: Path) -> nh.StepExecutorConfiguration:
             working_directory=str(folder), native_tools=("Read", "Edit", "Grep", "Glob", "Bash")
         )
     )
-    return nh.StepExecutorConfiguration(model=MODEL, model_settings=settings, step_timeout_seconds=600)
+    return nh.StepExecutorConfiguration(model=MODEL, model_settings=settings, step_timeout=600)
 
 
 async def run_tests(folder: Path) -> str:

@@ -57,7 +57,7 @@ class TriageService:
             model=nh.AgentStepExecutor.from_configuration(configuration=configuration),
             max_concurrent_requests=settings.max_requests,
             max_queued_requests=settings.max_waiting,
-            request_timeout_seconds=REQUEST_SECONDS,
+            request_timeout=REQUEST_SECONDS,
             grace_seconds=GRACE_SECONDS,
             request_budget=nh.budget(tokens=REQUEST_TOKENS),
             human=dashboard.human,

@@ -1,7 +1,8 @@
 """`run`: the context manager in which steps run (specification 10)."""
 
+import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Never, ParamSpec, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Never, ParamSpec, cast, get_args
 
 from .actors.errors import check_seconds
 from .agent.policies import Fitting
@@ -36,13 +37,14 @@ from .types.unset import UNSET, Unset
 if TYPE_CHECKING:
     from .agent.task import AgentTask, Conversation
     from .compaction import compaction
+    from .journal import located
     from .skills import skill as skill_types
 else:
     compaction = LazyModule("nighthawk_async.compaction.compaction")  # most conversations are short
+    located = LazyModule("nighthawk_async.journal.located")  # most runs have no journal, or a store
     skill_types = LazyModule("nighthawk_async.skills.skill")  # few programs have skills
 
 Parameters = ParamSpec("Parameters")
-Opener = TypeVar("Opener", bound=RunOpener)
 
 
 class CompactionPolicy(Fitting):
@@ -78,7 +80,7 @@ def run(
     sync_backend: SyncBackend = "trio",
     max_concurrent_steps: int | None = None,
     max_depth: int = DEFAULT_MAX_DEPTH,
-    journal: RunOpener | None = None,
+    journal: "RunOpener | str | os.PathLike[str] | None" = None,
     park_after: float | None = None,
     tools: Sequence[ToolSource] | None = None,
     skills: "skill_types.SkillSource | None" = None,
@@ -120,8 +122,9 @@ def run(
             block calls another: 1 allows no nesting. A deeper one raises `NestedStepLimitError`, which a
             calling model sees as the error of its call. In a run inside a run, the parent's limit applies as
             well.
-        journal: The store in which the run is recorded, made by `nighthawk_async.journal.open`. A later run
-            with the same `run_id` continues where this one ended. A run inside a run uses the parent's.
+        journal: The store in which the run is recorded: the path of its file, its address, or what
+            `nighthawk_async.journal.open` has made, which has options. A later run with the same `run_id`
+            continues where this one ended. A run inside a run uses the parent's.
         park_after: The seconds after which the run is parked when everything in it waits for a time, a person
             or a message: it is cancelled, and `nighthawk_async.journal.RunParked` is raised at its end. A
             later run with the same `run_id` goes on. None: the process waits itself.
@@ -209,7 +212,7 @@ def run(
         max_concurrent_steps=checked_max_concurrent_steps(max_concurrent_steps),
         max_depth=max_depth,
         resolve_policies=resolve_policies,
-        journal=None if journal is None else checked_store(journal),
+        journal=None if journal is None else _opener_of(journal),
         park_after=park_after,
         tools=() if tools is None else _sets_of(tools),
         servers=None if servers is None else _checked_servers(servers),
@@ -289,17 +292,18 @@ def _checked_servers(servers: Mapping[str, Server]) -> Mapping[str, Server]:
     return dict(servers)
 
 
-def checked_store(store: Opener) -> Opener:
-    """Check a store of journals, and return it.
-
-    Args:
-        store: The store.
+def _opener_of(journal: RunOpener | str | os.PathLike[str]) -> RunOpener:
+    """Return what opens the journal of the run.
 
     Raises:
-        NighthawkError: It is none.
+        ConfigurationError: A text is no path or address of a store, or an extra is not installed.
+        NighthawkError: It is no store.
     """
-    if not callable(getattr(cast("object", store), "open_run", None)):
+    if isinstance(journal, str | os.PathLike):
+        return located.LocatedStore(journal)
+    if not callable(getattr(cast("object", journal), "open_run", None)):
         raise NighthawkError(
-            f"journal must be a store, as nighthawk_async.journal.open makes one, not {store!r}"
+            "journal must be a path, an address, or a store that nighthawk_async.journal.open made, "
+            f"not {journal!r}"
         )
-    return store
+    return journal

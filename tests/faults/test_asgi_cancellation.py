@@ -41,7 +41,7 @@ def make(**arguments: Any) -> NighthawkMiddleware:
         app,
         model=CallbackExecutor(carry_out),
         max_concurrent_requests=1,
-        request_timeout_seconds=60,
+        request_timeout=60,
         tree=nh.observe.TaskTree(),
         **arguments,
     )

@@ -25,7 +25,7 @@ class DispatcherMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.dispatcher: Dispatcher[int] = Dispatcher(
-            calls_per_worker=MOST, max_placements=MAX_PLACEMENTS, grace_seconds=GRACE
+            max_concurrent_per_worker=MOST, max_placements=MAX_PLACEMENTS, grace_seconds=GRACE
         )
         self.now = 0.0
         self.workers: dict[int, set[int]] = {}

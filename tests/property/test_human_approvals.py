@@ -90,7 +90,7 @@ async def test_no_approval_without_a_quorum_and_nothing_stays_pending(
         with anyio.move_on_after(cancelled_at):
             try:
                 approval = await request_approval(
-                    "act", arguments={"n": 1}, quorum=quorum, approvers=ASKED, expires=expires
+                    "act", arguments={"n": 1}, quorum=quorum, approvers=ASKED, timeout=expires
                 )
             except (ApprovalDeniedError, ApprovalExpiredError) as error:
                 result.append(error)

@@ -65,7 +65,7 @@ def test_a_synchronous_run_takes_a_model_id() -> None:
         ("gpt-5.4-nano", nh.errors.UnknownModelError, "provider:model"),
         ("opnai-chat:gpt-5.4-nano", nh.errors.UnknownModelError, "opnai-chat"),
         (7, nh.NighthawkError, "7 is no step executor.*model id"),
-        (None, nh.NighthawkError, "no step executor"),
+        (None, nh.NighthawkError, "needs a model"),
         (ScriptedModel, nh.NighthawkError, "no step executor"),
     ],
 )

@@ -9,11 +9,11 @@ import anyio
 
 from ..errors import NighthawkError
 from ..executors.choice import ExecutorChoice
-from ..journal_ports import JournalStore
 from ..kernel.policy import Policy
 from ..kernel.run import Run
 from ..kernel.run_state import DEFAULT_MAX_DEPTH, SyncBackend
 from ..kernel.tools import ToolSource
+from ..lazy_exports import LazyModule
 from ..observation import NodeWriter
 from ..observe.tree import TaskTree
 from ..parallel.outcomes import state_after
@@ -29,7 +29,7 @@ from ..policies.arguments import (
     permission_types,
 )
 from ..policies.budgets.budget import Budget
-from ..runs import checked_store, run
+from ..runs import run
 from ..types.code import CodeLevel, CodeLevelName
 from ..types.unset import UNSET, Unset
 from .admission import Admission, RefusedError
@@ -48,10 +48,13 @@ from .serving import Connection, SocketConnection, find_path_template
 from .work import ActiveRequest, Work, using_request
 
 if TYPE_CHECKING:
+    from ..journal import JournalStore, located
+    from ..journal.located import StoreLocation
     from ..skills.skill import SkillSource
     from .durable_requests import DurableRequests
 else:
     SkillSource = object
+    located = LazyModule("nighthawk_async.journal.located")
 
 _LOGGER = logging.getLogger("nighthawk")
 
@@ -160,7 +163,7 @@ class Exchange(Connection):
             request_id=request_id,
             work=work,
         )
-        self._time_limit_seconds = service.settings.request_timeout_seconds
+        self._time_limit_seconds = service.settings.request_timeout
 
     async def _answer(self, app: Application, node: NodeWriter | None) -> None:
         error = await self._carry_out(app)
@@ -289,7 +292,7 @@ class NighthawkMiddleware:
         client_of: Returns the client of an ASGI connection, or None when it is unknown: a key, a user, an
             address. With it, waiting requests are admitted one of each client in turn, and when all slots are
             taken, the client with the most of them loses its newest to one with fewer.
-        request_timeout_seconds: The time limit of a request from its arrival to the end of its response, in
+        request_timeout: The time limit of a request from its arrival to the end of its response, in
             seconds; None for no limit. After it the response is 504, or the connection is ended. WebSockets
             have no limit.
         request_budget: The budget of each request, by an account of its own.
@@ -302,8 +305,8 @@ class NighthawkMiddleware:
         budget: The budget of the whole service: of all requests together, as for `nighthawk_async.run`.
         tree: A task tree of `nighthawk_async.observe`, which records each request as a top-level node; None
             for the tree that is active where the requests are served.
-        journal: The store, made by `nighthawk_async.journal.open`, in which each request with the header
-            `Idempotency-Key` is a run of its own: sent again, it gets the recorded response, or continues.
+        journal: The store (its path, its address, or what `nighthawk_async.journal.open` has made) in which
+            each request with the header `Idempotency-Key` is a run of its own: sent again, it gets the recorded response, or continues.
             Keys belong to a client: that of `client_of`, else the one with the same credentials, cookies and
             certificate. None ignores the header.
         tools: The same as for `nighthawk_async.run`.
@@ -338,7 +341,7 @@ class NighthawkMiddleware:
         max_queued_requests: int = 100,
         max_requests_per_client: int | None = None,
         client_of: Callable[[AsgiScope], str | None] | None = None,
-        request_timeout_seconds: float | None = None,
+        request_timeout: float | None = None,
         request_budget: Budget | None = None,
         grace_seconds: float = 10.0,
         retry_after_seconds: float = 1.0,
@@ -347,7 +350,7 @@ class NighthawkMiddleware:
         max_depth: int = DEFAULT_MAX_DEPTH,
         budget: Budget | None = None,
         tree: TaskTree | None = None,
-        journal: JournalStore | None = None,
+        journal: "JournalStore | StoreLocation | None" = None,
         tools: Sequence[ToolSource] | None = None,
         skills: "SkillSource | None" = None,
         hooks: "hook_types.Hooks | Sequence[hook_types.Hooks] | Unset | None" = UNSET,
@@ -397,7 +400,7 @@ class NighthawkMiddleware:
         self._app = app
         settings = Settings(
             make_run=make_run,
-            request_timeout_seconds=_seconds_or_none(request_timeout_seconds, "request_timeout_seconds"),
+            request_timeout=_seconds_or_none(request_timeout, "request_timeout"),
             request_budget=checked_budget(request_budget),
             grace_seconds=checked_seconds(grace_seconds, "grace_seconds"),
             retry_after_seconds=_retry_after_seconds(retry_after_seconds),
@@ -458,11 +461,11 @@ class NighthawkMiddleware:
 
 
 def _durable_requests(
-    store: JournalStore, client_of: Callable[[AsgiScope], str | None] | None
+    store: "JournalStore | StoreLocation", client_of: Callable[[AsgiScope], str | None] | None
 ) -> "DurableRequests":
     from .durable_requests import DurableRequests  # here, because many services have no journal
 
-    return DurableRequests(checked_store(store), client_of)
+    return DurableRequests(located.store_at(store), client_of)
 
 
 def _count_or_none(value: object, name: str) -> int | None:

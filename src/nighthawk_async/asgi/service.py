@@ -35,7 +35,7 @@ class Settings:
 
     Args:
         make_run: Returns a new run.
-        request_timeout_seconds: The time limit of a request, in seconds; None for no limit.
+        request_timeout: The time limit of a request, in seconds; None for no limit.
         request_budget: The budget of each request, by an account of its own; None for no budget.
         grace_seconds: The grace period of requests in progress when the service ends, in seconds.
         retry_after_seconds: The number of seconds after which a refused client may try again.
@@ -45,7 +45,7 @@ class Settings:
     """
 
     make_run: Callable[[], Run]
-    request_timeout_seconds: float | None
+    request_timeout: float | None
     request_budget: Budget | None
     grace_seconds: float
     retry_after_seconds: float

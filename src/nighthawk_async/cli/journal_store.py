@@ -2,7 +2,6 @@
 
 import os
 from pathlib import Path
-from urllib.parse import quote
 
 from ..errors import ConfigurationError
 from ..journal import JournalStore
@@ -29,7 +28,6 @@ def open_store(store: str, *, may_be_new: bool = False) -> JournalStore:
     if "://" not in store:
         if not may_be_new and not Path(store).is_file():
             raise ConfigurationError(f"{store}: No such file")
-        store = f"sqlite:///{quote(store)}"
     keys: dict[str, bytes | str] = {}
     for entry in os.environ.get(KEYS_VARIABLE, "").split():
         key_id, separator, text = entry.partition("=")

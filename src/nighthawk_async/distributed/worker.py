@@ -102,7 +102,7 @@ def _note_memory(error: MemoryError, function: str, worker: str, others: int) ->
     error.add_note(
         f"{function} was refused memory on {worker}{beside}. A limit of the process (ulimit -v, RLIMIT_AS) "
         "or of the machine was reached: have the call take less, give each worker fewer calls at once "
-        "(calls_per_worker), or raise the limit."
+        "(max_concurrent_per_worker), or raise the limit."
     )
 
 

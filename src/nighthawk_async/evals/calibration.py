@@ -128,7 +128,7 @@ async def calibrate(
             scorers=scorers,
             seed=seed,
             pass_mark=pass_mark,
-            deadline=None,
+            timeout=None,
             transport_retries=transport_retries,
         )
         try:

@@ -42,7 +42,7 @@ class Evaluation:
         seed: The seed of the trials and of intervals.
         pass_mark: The least number that passes, when a scorer returns one.
         confidence: The confidence of intervals and comparisons.
-        deadline: The time of each call of the subject, in seconds; None for no limit.
+        timeout: The time of each call of the subject, in seconds; None for no limit.
         transport_retries: The number of times that a trial is begun again because of a transport error.
 
     Raises:
@@ -62,7 +62,7 @@ class Evaluation:
     seed: int = 0
     pass_mark: float = DEFAULT_PASS_MARK
     confidence: float = DEFAULT_CONFIDENCE
-    deadline: float | None = None
+    timeout: float | None = None
     transport_retries: int = 2
 
     def __post_init__(self) -> None:
@@ -97,7 +97,7 @@ class Evaluation:
             name=self.title,
             pass_mark=self.pass_mark,
             confidence=self.confidence,
-            deadline=self.deadline,
+            timeout=self.timeout,
             transport_retries=self.transport_retries,
             on_trial=on_trial,
             progress=progress,
@@ -117,7 +117,7 @@ class EvaluationOptions(TypedDict, total=False):
     seed: int
     pass_mark: float
     confidence: float
-    deadline: float | None
+    timeout: float | None
     transport_retries: int
 
 

@@ -51,7 +51,7 @@ async def evaluate(
     name: str | None = None,
     pass_mark: float = DEFAULT_PASS_MARK,
     confidence: float = DEFAULT_CONFIDENCE,
-    deadline: float | None = None,
+    timeout: float | None = None,  # noqa: ASYNC109  (of each call)
     transport_retries: int = 2,
     on_trial: OnTrial | None = None,
     progress: ProgressTarget | None = None,
@@ -82,7 +82,7 @@ async def evaluate(
         name: The name of the subject in reports; None for `module:function`.
         pass_mark: The least number that passes, when a scorer returns one.
         confidence: The confidence of intervals and comparisons.
-        deadline: The time of each call of the subject, in seconds; None for no limit. A longer call is an
+        timeout: The time of each call of the subject, in seconds; None for no limit. A longer call is an
             error.
         transport_retries: The number of times that a trial is begun again because of a transport error.
         on_trial: A function, `def` or `async def`, that is called with each `TrialResult`. An exception from
@@ -112,7 +112,7 @@ async def evaluate(
         name=name,
         pass_mark=pass_mark,
         confidence=confidence,
-        deadline=deadline,
+        timeout=timeout,
         transport_retries=transport_retries,
         on_trial=on_trial,
     )
@@ -133,7 +133,7 @@ def prepared_evaluation(
     name: str | None,
     pass_mark: float,
     confidence: float,
-    deadline: float | None,
+    timeout: float | None,
     transport_retries: int,
     on_trial: OnTrial | None,
 ) -> "EvaluationRun":
@@ -150,7 +150,7 @@ def prepared_evaluation(
         name: The name of the subject in reports.
         pass_mark: The least number that passes.
         confidence: The confidence of intervals.
-        deadline: The time of each call, in seconds.
+        timeout: The time of each call, in seconds.
         transport_retries: The number of retries because of transport errors.
         on_trial: The callback for trials that have ended.
 
@@ -163,7 +163,7 @@ def prepared_evaluation(
         scorers=checked_scorers((equals(),) if scorers is None else scorers),
         seed=_checked_integer("seed", seed, least=None),
         pass_mark=_checked_pass_mark(pass_mark),
-        deadline=None if deadline is None else checked_seconds(deadline),
+        timeout=None if timeout is None else checked_seconds(timeout, what="timeout"),
         transport_retries=_checked_integer("transport_retries", transport_retries, least=0),
     )
     check_confidence(confidence)

@@ -166,7 +166,7 @@ async def improve(
     folder: str | os.PathLike[str] | None = None,
     pass_mark: float = DEFAULT_PASS_MARK,
     confidence: float = DEFAULT_CONFIDENCE,
-    deadline: float | None = None,
+    timeout: float | None = None,  # noqa: ASYNC109  (of each call)
     transport_retries: int = 2,
 ) -> Improvement:
     """Look for a better text of a block, and say whether it is better on cases that took no part in it.
@@ -207,7 +207,7 @@ async def improve(
             again: the same call goes on after an interruption.
         pass_mark: The least number that passes, when a scorer returns one.
         confidence: The confidence of the verdict.
-        deadline: The time of each call of the function, in seconds; None for no limit.
+        timeout: The time of each call of the function, in seconds; None for no limit.
         transport_retries: The number of times that a trial is begun again because of a transport error.
 
     Raises:
@@ -245,7 +245,7 @@ async def improve(
                 "seed": seed,
                 "pass_mark": pass_mark,
                 "confidence": confidence,
-                "deadline": deadline,
+                "timeout": timeout,
                 "transport_retries": transport_retries,
             },
         )

@@ -180,7 +180,7 @@ class _Call:
             ) as node,
         ):
             async with BareTaskGroup() as helpers:
-                seconds = self._service.settings.request_timeout_seconds
+                seconds = self._service.settings.request_timeout
                 if seconds is not None:
                     helpers.start_soon(self._work.end_after, seconds)
                 tree, node_id = find_tree(), find_node_id()

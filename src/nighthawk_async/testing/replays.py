@@ -6,7 +6,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Self
-from urllib.parse import quote
 
 from ..journal import JournalError, JournalStore
 from ..journal import open as open_store
@@ -103,5 +102,5 @@ def replay(source: JournalStore | str | os.PathLike[str], run_id: str | None = N
         for ending in ("", "-wal"):
             if (part := path.with_name(path.name + ending)).exists():
                 shutil.copyfile(part, f"{copy}{ending}")
-        with open_store(f"sqlite:///{quote(str(copy))}") as store:
+        with open_store(copy) as store:
             return replay(store, run_id)

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_no_call_is_lost_and_none_counted_twice_when_workers_die(tmp_path: Path) -> None:
-    async with Processes(2, calls_per_worker=4, max_placements=50) as workers:
+    async with Processes(2, max_concurrent_per_worker=4, max_placements=50) as workers:
         results = await parallel.map(partial(kill_sometimes, folder=str(tmp_path)), range(40), on=workers)
     assert results == [2 * each for each in range(40)]
     made = Counter(map(int, (await anyio.Path(tmp_path / "made").read_text()).split()))

@@ -165,7 +165,7 @@ async def test_a_waiting_request_whose_client_leaves_gives_its_place_back(body: 
 async def test_a_waiting_request_whose_time_is_over_is_answered() -> None:
     steps = Steps()
     middleware = NighthawkMiddleware(
-        steps.app, model=steps.executor, max_concurrent_requests=1, request_timeout_seconds=5
+        steps.app, model=steps.executor, max_concurrent_requests=1, request_timeout=5
     )
     async with open_connection(middleware, http_scope()) as first:
         await steps.wait_for_begun(1)

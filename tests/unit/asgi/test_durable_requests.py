@@ -327,7 +327,7 @@ async def test_a_request_whose_time_is_over_continues_when_it_is_sent_again(
     store: nh.journal.JournalStore,
 ) -> None:
     model = Model()
-    service = Service(model, store, request_timeout_seconds=0.5)
+    service = Service(model, store, request_timeout=0.5)
     model.gates["****"] = anyio.Event()
     first = await post(service.middleware)
     again = await post(Service(Model(), store).middleware)

@@ -140,7 +140,7 @@ async def test_each_request_has_the_budget_by_an_account_of_its_own() -> None:
 
 async def test_all_requests_share_the_budget_of_the_run() -> None:
     steps = free_steps()
-    middleware = NighthawkMiddleware(steps.app, model=steps.executor, request_budget=nh.budget(steps=2))
+    middleware = NighthawkMiddleware(steps.app, model=steps.executor, budget=nh.budget(steps=2))
     async with open_lifespan(middleware):
         statuses = [(await get(middleware)).status for _ in range(3)]
     assert statuses == [200, 200, 429]
@@ -149,7 +149,7 @@ async def test_all_requests_share_the_budget_of_the_run() -> None:
 @pytest.mark.virtual_time
 async def test_a_request_that_takes_too_long_is_cancelled_and_answered() -> None:
     steps = Steps()
-    middleware = NighthawkMiddleware(steps.app, model=steps.executor, request_timeout_seconds=5)
+    middleware = NighthawkMiddleware(steps.app, model=steps.executor, request_timeout=5)
     began_at = anyio.current_time()
     answered = await get(middleware)
     assert (answered.status, answered.error) == (504, None)
@@ -164,7 +164,7 @@ async def test_what_an_application_answers_when_it_was_told_to_end_is_not_sent()
             pass
         await answer(send, "the client has left")
 
-    answered = await get(NighthawkMiddleware(app, model=Steps().executor, request_timeout_seconds=5))
+    answered = await get(NighthawkMiddleware(app, model=Steps().executor, request_timeout=5))
     assert (answered.status, len(answered.sent)) == (504, 2)
 
 
@@ -175,7 +175,7 @@ async def test_a_response_that_has_begun_is_ended_when_its_time_is_over() -> Non
         await send({"type": "http.response.body", "body": b"first", "more_body": True})
         await anyio.sleep_forever()
 
-    middleware = NighthawkMiddleware(app, model=Steps().executor, request_timeout_seconds=5)
+    middleware = NighthawkMiddleware(app, model=Steps().executor, request_timeout=5)
     answered = await get(middleware)
     assert (answered.status, answered.body, answered.is_complete) == (200, b"first", False)
 
@@ -190,7 +190,7 @@ async def test_what_goes_on_after_the_response_has_all_the_time() -> None:
         await anyio.sleep(60)
         done = True
 
-    await get(NighthawkMiddleware(app, model=Steps().executor, request_timeout_seconds=5))
+    await get(NighthawkMiddleware(app, model=Steps().executor, request_timeout=5))
     assert done
 
 

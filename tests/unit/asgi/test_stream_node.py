@@ -134,7 +134,7 @@ async def test_the_end_of_the_service_is_told() -> None:
 
 @pytest.mark.virtual_time
 async def test_the_time_of_the_request_counts_and_its_end_is_told() -> None:
-    watched = Watched(middleware={"request_timeout_seconds": 100.0}, heartbeat_seconds=None)
+    watched = Watched(middleware={"request_timeout": 100.0}, heartbeat_seconds=None)
     answered = await get(watched.app)
     assert (answered.is_complete, read(answered).told[-1]["status"]) == (True, 504)
     assert watched.tree.snapshot(watched.node_id).state == "running"

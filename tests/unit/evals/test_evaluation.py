@@ -425,7 +425,7 @@ async def test_a_call_that_takes_too_long_is_an_error(virtual_clock: MockClock) 
         await anyio.sleep(number)
         return 2 * number
 
-    report = await evaluate(slow, [*numbers(1), Case("slow", inputs={"number": 60})], deadline=5)
+    report = await evaluate(slow, [*numbers(1), Case("slow", inputs={"number": 60})], timeout=5)
     assert [trial.status for trial in report.trials] == ["passed", "error"]
     assert report.trials[1].error.startswith("DeadlineExceededError")
 

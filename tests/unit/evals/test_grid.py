@@ -351,9 +351,9 @@ def test_settings_change_the_configuration_of_executors() -> None:
     ("make", "message"),
     [
         (lambda: Arm.product({}), "no subjects"),
-        (lambda: Arm.product({"x": always}, []), "no executors"),
+        (lambda: Arm.product({"x": always}, []), "no models"),
         (lambda: Arm.product({"x": always}, "local:m"), "a list of model ids"),
-        (lambda: Arm.product({"x": always}, None, {"a": {"max_turns": 1}}), "need executors"),
+        (lambda: Arm.product({"x": always}, None, {"a": {"max_turns": 1}}), "need models"),
         (lambda: Arm.product({"x": always}, {"m": executor()}, {"a": {"max_turns": 1}}), "takes no settings"),
         (lambda: Arm("", always), "not empty"),
         (lambda: Arm("x\ud800", always), "without surrogates"),

@@ -357,7 +357,7 @@ async def test_named(review):
     [
         ("return Evaluation(stars, CASES, model=COUNTING)", ["--evaluation-reports=test_it.py"], "exists"),
         ("raise OSError('no disk')", [], "no disk"),
-        ("return Evaluation(stars, CASES, model=COUNTING, deadline='x')", [], "deadline"),
+        ("return Evaluation(stars, CASES, model=COUNTING, timeout='x')", [], "timeout"),
         ("return Evaluation(stars, CASES)", ["--evaluation-model="], "Model id '' is not of the form"),
     ],
     ids=["reports", "function", "setting", "model"],

@@ -194,7 +194,7 @@ async def test_a_default_is_shown_where_it_is_plain_data(default: object, text: 
 
 async def test_it_is_told_until_when_an_approval_can_be_given() -> None:
     before = time.time()
-    async with asking(lambda: request_approval("refund", expires=3600)) as asked:
+    async with asking(lambda: request_approval("refund", timeout=3600)) as asked:
         shown = data_of(await fetch(asked.dashboard, await asked.path()))["question"]
         assert before + 3599 < shown["expires_at"] < time.time() + 3601
         again = data_of(await fetch(asked.dashboard, await asked.path()))["question"]

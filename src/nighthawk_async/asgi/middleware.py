@@ -306,9 +306,9 @@ class NighthawkMiddleware:
         tree: A task tree of `nighthawk_async.observe`, which records each request as a top-level node; None
             for the tree that is active where the requests are served.
         journal: The store (its path, its address, or what `nighthawk_async.journal.open` has made) in which
-            each request with the header `Idempotency-Key` is a run of its own: sent again, it gets the recorded response, or continues.
-            Keys belong to a client: that of `client_of`, else the one with the same credentials, cookies and
-            certificate. None ignores the header.
+            each request with the header `Idempotency-Key` is a run of its own: sent again, it gets the
+            recorded response, or continues. Keys belong to a client: that of `client_of`, else the one with
+            the same credentials, cookies and certificate. None ignores the header.
         tools: The same as for `nighthawk_async.run`.
         skills: The same as for `nighthawk_async.run`.
         hooks: The same as for `nighthawk_async.run`, like those that follow. Without a lifespan, the hooks of

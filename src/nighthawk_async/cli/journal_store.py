@@ -25,9 +25,8 @@ def open_store(store: str, *, may_be_new: bool = False) -> JournalStore:
     Raises:
         ConfigurationError: There is no such file, or the address or a key is none.
     """
-    if "://" not in store:
-        if not may_be_new and not Path(store).is_file():
-            raise ConfigurationError(f"{store}: No such file")
+    if "://" not in store and not may_be_new and not Path(store).is_file():
+        raise ConfigurationError(f"{store}: No such file")
     keys: dict[str, bytes | str] = {}
     for entry in os.environ.get(KEYS_VARIABLE, "").split():
         key_id, separator, text = entry.partition("=")

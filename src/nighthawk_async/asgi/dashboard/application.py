@@ -126,8 +126,8 @@ class Dashboard:
 
     Args:
         tree: The task tree to show; None for the tree that is active where the dashboard is served.
-        journal: The store of durable runs to show instead, its path or its address: the runs of all processes, past, parked and in
-            progress. Answers to their questions go into the store.
+        journal: The store of durable runs to show instead, its path or its address: the runs of all
+            processes, past, parked and in progress. Answers to their questions go into the store.
         max_runs: The maximum number of runs of the store: those that have not ended, then those that ended
             last.
         token: The secret that permits changes: a text of at least 16 characters, or one for each name, where

@@ -88,4 +88,4 @@ def three_stars_at_most(proposal: nh.oversight.Proposal) -> str | None:
     return "at most three stars" if proposal.bindings.get("stars") == 4 else None
 
 
-looking_up = nh.rule("look_up")
+looking_up = nh.policies.rule("look_up")

@@ -16,6 +16,7 @@ import anyio
 
 import nighthawk_async as nh
 from nighthawk_async import distributed, parallel
+from nighthawk_async.placements import call_placed
 
 from .. import resident_memory
 from ..measure import Benchmark, CannotMeasureHereError
@@ -69,7 +70,7 @@ async def sequence(placement: str, calls: int) -> Mapping[str, float]:
         await parallel.map(double, range(20), on=workers)
         stopwatch = Stopwatch()
         for number in range(calls):
-            assert await parallel.call_placed(workers, double, number) == 2 * number
+            assert await call_placed(workers, double, number) == 2 * number
         return stopwatch.figures(calls)
 
 

@@ -158,7 +158,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("names", nargs="*", help="only blocks whose name contains one of these")
     parser.add_argument("--peers", action="store_true", help="capture anew what pydantic-ai sends")
-    parser.add_argument("--docs", action="store_true", help=f"write the tables into {PAGE.name} and {EACH.name}")
+    parser.add_argument(
+        "--docs", action="store_true", help=f"write the tables into {PAGE.name} and {EACH.name}"
+    )
     parser.add_argument("--old", action="store_true", help="show the old form of the requests")
     parser.add_argument("--show", action="store_true", help="print the first requests")
     parser.add_argument("--model", metavar="PROVIDER:NAME", help="try the blocks on a real model")

@@ -17,8 +17,7 @@ import msgspec
 from trio.testing import MockClock
 
 from nighthawk_async import parallel
-from nighthawk_async.distributed import Workers
-from nighthawk_async.distributed import messages as wire
+from nighthawk_async.distributed import Workers, messages as wire
 from nighthawk_async.distributed.messages import Begin, Call, Ended, Ready, Withdraw
 
 from .. import resident_memory

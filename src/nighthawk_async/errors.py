@@ -54,55 +54,33 @@ library's own, because it speaks to the providers itself.
 from decimal import Decimal
 from typing import Literal, Self, TypeAlias
 
-from .pickling import PicklableError, UnpicklableError
+from .pickling import PicklableError, UnpicklableError as UnpicklableError
 
 __all__ = [
-    "AnnotationError",
-    "AnswerCause",
-    "AnswerTimeoutError",
     "ApprovalDeniedError",
     "ApprovalExpiredError",
     "BudgetExceededError",
     "ConfigurationError",
-    "ConnectTimeoutError",
-    "CorrectionCause",
     "EgressDeniedError",
-    "ErrorKind",
     "ExecutionError",
-    "FirstEventTimeoutError",
     "HookError",
     "HumanError",
-    "IdleTimeoutError",
     "MissingCredentialError",
     "ModelConnectionError",
     "ModelError",
-    "ModelProtocolError",
-    "ModelProviderError",
     "ModelStatusError",
     "ModelTimeoutError",
     "NaturalParseError",
-    "NestedStepLimitError",
     "NighthawkError",
     "NoHumanError",
     "RefusalError",
-    "RepeatedToolCallError",
-    "RequestTimeoutError",
-    "RunForkedError",
-    "SandboxUnavailableError",
     "StepAbortedError",
-    "StepEndedError",
     "StepLimitError",
     "StepRejectedError",
-    "StepStoppedError",
-    "ToolBoundaryError",
     "ToolEvaluationError",
     "ToolRegistrationError",
     "ToolValidationError",
-    "TranscriptError",
     "UnknownModelError",
-    "UnpicklableError",
-    "UnsupportedContentError",
-    "VerificationError",
 ]
 
 ErrorKind: TypeAlias = Literal[

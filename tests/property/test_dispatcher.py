@@ -1,7 +1,6 @@
 """The dispatcher of workers against a model of what it must keep, under any order of events."""
 
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from nighthawk_async.distributed.dispatch import (

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 import anyio
 import pytest
 from anyio import wait_all_tasks_blocked
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nighthawk_async.errors import ApprovalDeniedError, ApprovalExpiredError
 from nighthawk_async.policies.people.approvals import Approval, request_approval

@@ -4,8 +4,7 @@ import os
 from pathlib import Path
 
 from ..errors import ConfigurationError
-from ..journal import JournalStore
-from ..journal import open as open_journal
+from ..journal import JournalStore, open as open_journal
 from ..journal.encryption import decode_key
 
 KEYS_VARIABLE = "NIGHTHAWK_JOURNAL_KEYS"

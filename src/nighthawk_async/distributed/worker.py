@@ -20,7 +20,7 @@ from ..kernel.features import Feature
 from ..kernel.policy import NO_POLICIES
 from ..kernel.run import Run
 from ..kernel.run_state import DEFAULT_MAX_DEPTH, LOOP_SUBSTITUTE
-from ..parallel import call_any
+from ..parallel.calling import call_any
 from ..parallel.event_loop import LoopEvent
 from ..parallel.task_current import change_place, enter_positions
 from ..parallel.task_node import Positions

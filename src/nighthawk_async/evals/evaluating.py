@@ -12,9 +12,8 @@ from typing import TypeAlias, cast
 
 from ..executors.choice import ExecutorChoice, chosen_executor
 from ..observation import EVALUATION, NodeWriter, observed, using_node_writer
-from ..parallel import ProgressTarget, call_any
-from ..parallel import map as parallel_map
-from ..parallel.calling import checked_max_concurrent, checked_seconds
+from ..parallel import ProgressTarget, map as parallel_map
+from ..parallel.calling import call_any, checked_max_concurrent, checked_seconds
 from ..policies.budgets.budget import Budget
 from ..threads import call_in_thread
 from ..types.json import is_whole_number

@@ -17,8 +17,7 @@ from ..journal.questions import QuestionRecord
 from ..journal.queue_table import find_call, read_call
 from ..journal.queued_call import decode_arguments, decode_end, function_name
 from ..journal.records import Record
-from ..journal.store import JournalStore
-from ..journal.store import open as open_store
+from ..journal.store import JournalStore, open as open_store
 from ..journal.values import decode_value
 from ..signatures import read_signature
 from ..types.unset import UNSET, Unset

@@ -17,7 +17,8 @@ from ..kernel.environment import get_environment, using_environment
 from ..kernel.reports import KernelActivity, ResultEvaluated
 from ..kernel.usage_meter import UsageMeter
 from ..observation import EVALUATION, observed
-from ..parallel import call_any, deadline, is_async_callable
+from ..parallel import deadline, is_async_callable
+from ..parallel.calling import call_any
 from ..pickling import PicklableError
 from ..policies.attempts.samples import using_sample
 from ..policies.budgets.notices import noting_refusals

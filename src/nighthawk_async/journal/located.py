@@ -11,8 +11,7 @@ from ..errors import NighthawkError
 from ..journal_ports import OpenedJournal, RunOpener
 from .addresses import read_address
 from .run_journal import RunJournal
-from .store import JournalStore
-from .store import open as open_store
+from .store import JournalStore, open as open_store
 
 StoreLocation: TypeAlias = str | os.PathLike[str]
 """The path of a SQLite file, or an address; see `nighthawk_async.journal.open`."""

@@ -18,8 +18,7 @@ from .frames import is_within
 from .recorder import NewCode
 from .records import Record
 from .replay_journal import RecordedModel, ReplayJournal, find_bridged_frame, find_program_frame
-from .store import JournalStore
-from .store import open as open_store
+from .store import JournalStore, open as open_store
 
 Stopped = Callable[[FrameType], None]
 

@@ -8,7 +8,8 @@ from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, overload
 from ..configuration import parse_model_id
 from ..kernel.environment import get_step_executor
 from ..kernel.other_models import executors_for
-from ..parallel import call_any, is_async_callable
+from ..parallel import is_async_callable
+from ..parallel.calling import call_any
 from ..scopes import scope
 from ..tracing import note_named_event
 from ..types.json import is_mapping, is_whole_number

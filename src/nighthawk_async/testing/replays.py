@@ -7,9 +7,7 @@ from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Self
 
-from ..journal import JournalError, JournalStore
-from ..journal import open as open_store
-from ..journal import replay as replay_run
+from ..journal import JournalError, JournalStore, open as open_store, replay as replay_run
 from ..journal.copies import is_redacted, single_run
 
 _MOST_PLACES = 5

@@ -12,8 +12,8 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from nighthawk_async import parallel
 from nighthawk_async.distributed import Processes
+from nighthawk_async.placements import call_placed
 from tests.faults.placed.processes_seen import has_ended, mark_has_ended, number_in
 from tests.stubborn_functions import (
     block_loop,
@@ -53,7 +53,7 @@ async def test_a_worker_that_hangs_ends_with_the_grace_of_a_cancelled_call(
     async with Processes(1, grace_seconds=0.2) as workers:
         with anyio.CancelScope() as scope:
             async with anyio.create_task_group() as group:
-                group.start_soon(parallel.call_placed, workers, function, str(tmp_path / "mark"))
+                group.start_soon(call_placed, workers, function, str(tmp_path / "mark"))
                 pid = await anyio.to_thread.run_sync(number_in, tmp_path / "mark")
                 scope.cancel()
         assert await anyio.to_thread.run_sync(has_ended, pid)

@@ -5,8 +5,7 @@ from typing import Any
 
 import anyio
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nighthawk_async.asgi import NighthawkMiddleware
 from nighthawk_async.asgi.admission import Admission, RefusedError, Turn

@@ -9,13 +9,14 @@ from typing import Any
 import anyio
 import pytest
 from fastapi import FastAPI, Request
-from litestar import Litestar
-from litestar import Request as LitestarRequest
-from litestar import Response as LitestarResponse
-from litestar import get as litestar_get
-from litestar import post as litestar_post
-from quart import Quart
-from quart import request as quart_request
+from litestar import (
+    Litestar,
+    Request as LitestarRequest,
+    Response as LitestarResponse,
+    get as litestar_get,
+    post as litestar_post,
+)
+from quart import Quart, request as quart_request
 from starlette.applications import Starlette
 from starlette.background import BackgroundTask
 from starlette.middleware import Middleware

@@ -6,11 +6,8 @@ from functools import partial
 from typing import Any
 
 import pytest
-from fastapi import BackgroundTasks, FastAPI
-from fastapi import Response as FastApiResponse
-from litestar import Litestar
-from litestar import Request as LitestarRequest
-from litestar import get as litestar_get
+from fastapi import BackgroundTasks, FastAPI, Response as FastApiResponse
+from litestar import Litestar, Request as LitestarRequest, get as litestar_get
 from litestar.types import ASGIApp
 from quart import Quart
 from starlette.applications import Starlette

@@ -29,7 +29,7 @@ SHOP = """
 import os
 import anyio
 import nighthawk_async as nh
-from nighthawk_async.evals import Case, Evaluation, equals, evaluation
+from nighthawk_async.evals import Case, Evaluation, equals
 from nighthawk_async.testing import CallbackExecutor, pass_response
 
 cases = [Case(f"case {number}", inputs={"number": number}, expected=number) for number in range(8)]
@@ -68,11 +68,11 @@ gated = Evaluation(mostly, cases, trials=2, at_least=0.8)
 several = [Evaluation(same, cases, at_least=1), Evaluation(mostly, cases)]
 subject = same
 
-@evaluation(cases=reviews)
+@Evaluation.test(cases=reviews)
 async def test_stars(review):
     return len(review)
 
-@evaluation(trials=3)
+@Evaluation.test(trials=3)
 def test_made():
     return Evaluation(same, cases)
 

@@ -13,7 +13,7 @@ from nighthawk_async import parallel
 from nighthawk_async.distributed import CrossingError, WorkerStartError, connection
 from nighthawk_async.distributed.link import WorkerLink
 from nighthawk_async.distributed.messages import Begin
-from nighthawk_async.parallel import PlacedCall
+from nighthawk_async.placements import PlacedCall
 from tests.in_memory_workers import InMemoryWorkers
 from tests.stubborn_functions import size_of
 from tests.worker_functions import double

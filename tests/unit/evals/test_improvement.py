@@ -16,8 +16,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import nighthawk_async as nh
 from nighthawk_async.errors import ModelConnectionError, NighthawkError

@@ -27,7 +27,7 @@ async def test_a_run_takes_a_path_an_address_and_a_store(
     monkeypatch.chdir(tmp_path)
     calls: list[str] = []
 
-    @nh.journal.once
+    @nh.once
     async def charge(name: str) -> str:
         calls.append(name)
         return name

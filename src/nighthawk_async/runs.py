@@ -8,7 +8,7 @@ from .actors.errors import check_seconds
 from .agent.policies import Fitting
 from .errors import NighthawkError
 from .executors.choice import ExecutorChoice, chosen_executor, given_model
-from .journal_ports import RunOpener
+from .journal_ports import LocatedStores, RunOpener
 from .kernel.environment import find_environment
 from .kernel.policy import InnerScope, Policies, Policy, Position
 from .kernel.run import Run
@@ -37,8 +37,9 @@ from .types.unset import UNSET, Unset
 if TYPE_CHECKING:
     from .agent.task import AgentTask, Conversation
     from .compaction import compaction
-    from .journal import located
     from .skills import skill as skill_types
+
+    located: LocatedStores
 else:
     compaction = LazyModule("nighthawk_async.compaction.compaction")  # most conversations are short
     located = LazyModule("nighthawk_async.journal.located")  # most runs have no journal, or a store

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from ..skills.skill import SkillSource
     from .durable_requests import DurableRequests
 else:
-    SkillSource = object
+    JournalStore = SkillSource = StoreLocation = object
     located = LazyModule("nighthawk_async.journal.located")
 
 _LOGGER = logging.getLogger("nighthawk")

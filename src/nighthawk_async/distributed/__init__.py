@@ -1,4 +1,4 @@
-"""Calls on other processes and machines: placements for `on=`."""
+"""Calls on other processes and machines: placements for `on=`. Floor 6."""
 
 from typing import TYPE_CHECKING
 

@@ -27,11 +27,15 @@ def read_address(location: str | os.PathLike[str]) -> tuple[str, Callable[[], Da
     Raises:
         ConfigurationError: It is no path or address of a store, or an extra is not installed.
     """
-    if not isinstance(location, str | os.PathLike):  # what callers without a type checker give
-        raise ConfigurationError(f"A journal is a path or an address, not {location!r}.")
+    _check_location(location)
     if isinstance(location, os.PathLike) or _is_path(location):
         return _read_path(Path(location))
     return _read_url(location)
+
+
+def _check_location(location: object) -> None:
+    if not isinstance(location, str | os.PathLike):
+        raise ConfigurationError(f"A journal is a path or an address, not {location!r}.")
 
 
 def _is_path(text: str) -> bool:

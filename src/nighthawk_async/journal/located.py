@@ -8,9 +8,8 @@ import anyio
 from anyio import to_thread
 
 from ..errors import NighthawkError
-from ..journal_ports import OpenedJournal, RunOpener
+from ..journal_ports import OpenedJournal, RunJournal, RunOpener
 from .addresses import read_address
-from .run_journal import RunJournal
 from .store import JournalStore, open as open_store
 
 StoreLocation: TypeAlias = str | os.PathLike[str]

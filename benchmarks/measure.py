@@ -54,7 +54,7 @@ class Benchmark:
         workload: What the steps of a workload do, the same word for each subject; None for other benchmarks.
         subject: What carries out the workload: this project in one of its forms, a floor or a peer.
         concurrency: How many steps of the workload are in flight at once.
-        timeout_seconds: When a whole measurement is given up as hanging.
+        timeout: When a whole measurement is given up as hanging.
     """
 
     name: str
@@ -71,7 +71,7 @@ class Benchmark:
     workload: str | None = None
     subject: str | None = None
     concurrency: int | None = None
-    timeout_seconds: float = 300.0
+    timeout: float = 300.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -171,7 +171,7 @@ def _benchmarks_of(backend: str) -> Iterator[Benchmark]:
         rounds=3,
         smallest_suite="full",
         is_warmed_up=False,
-        timeout_seconds=3_600.0,
+        timeout=3_600.0,
     )
 
 

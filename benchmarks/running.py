@@ -116,7 +116,7 @@ def _run_process(found: Sequence[FoundBenchmark], *, is_quick: bool) -> list[Out
         command = [
             sys.executable, "-m", "benchmarks.child", *options, found[0].module, str(file), *names
         ]  # fmt: skip
-        limit = max(each.benchmark.timeout_seconds for each in found)
+        limit = max(each.benchmark.timeout for each in found)
         trouble = _trouble_of(command, limit, folder / "log")
         answers = msgspec.json.decode(file.read_bytes(), type=list[Answer]) if file.exists() else []
         said = None if is_quick else _last_lines(folder / "log")
@@ -139,7 +139,7 @@ def _run_process(found: Sequence[FoundBenchmark], *, is_quick: bool) -> list[Out
     return outcomes
 
 
-def _trouble_of(command: Sequence[str], timeout_seconds: float, log: Path) -> str | None:
+def _trouble_of(command: Sequence[str], timeout: float, log: Path) -> str | None:
     """Run a process, then end whatever it left behind; say what went wrong, or None."""
     # What it writes goes to a file: a pipe would stay open for as long as a server that it left behind lives.
     with log.open("wb") as output:
@@ -152,14 +152,14 @@ def _trouble_of(command: Sequence[str], timeout_seconds: float, log: Path) -> st
             start_new_session=True,
         )
     try:
-        status = process.wait(timeout_seconds)
+        status = process.wait(timeout)
     except subprocess.TimeoutExpired:
         status = None
     finally:
         _end_group(process)
     if status == 0:
         return None
-    how = f"given up after {timeout_seconds:g} seconds" if status is None else f"ended with status {status}"
+    how = f"given up after {timeout:g} seconds" if status is None else f"ended with status {status}"
     said = _last_lines(log)
     return how if said is None else f"{how}\n{said}"
 

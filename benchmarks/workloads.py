@@ -139,7 +139,7 @@ def _benchmark(
         workload=workload.name,
         subject=subject.name,
         concurrency=concurrency or 1,
-        timeout_seconds=size.rounds * 2 * (workload.limit_seconds + 30),
+        timeout=size.rounds * 2 * (workload.limit_seconds + 30),
     )
 
 

@@ -34,4 +34,4 @@ def make_app() -> NighthawkMiddleware:
     async def labels(texts: list[str]) -> StreamResponse:
         return stream_response(lambda: parallel.map(classify, texts))
 
-    return NighthawkMiddleware(api, executor=MODEL)
+    return NighthawkMiddleware(api, model=MODEL)

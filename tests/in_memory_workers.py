@@ -30,17 +30,17 @@ class InMemoryWorkers(Workers):
         self,
         count: int = 2,
         *,
-        calls_per_worker: int = 8,
+        max_concurrent_per_worker: int = 8,
         max_placements: int = 3,
         grace_seconds: float = 5.0,
-        start_seconds: float = 60.0,
+        start_timeout: float = 60.0,
     ) -> None:
         super().__init__(
             count,
-            calls_per_worker=calls_per_worker,
+            max_concurrent_per_worker=max_concurrent_per_worker,
             max_placements=max_placements,
             grace_seconds=grace_seconds,
-            start_seconds=start_seconds,
+            start_timeout=start_timeout,
         )
         self.links: dict[str, InMemoryLink] = {}
         self.told: list[Tell] = []

@@ -60,7 +60,7 @@ async def fetch_page(url: str) -> str:
 
 async def pay_soon(amount: int) -> None:
     """Ask for an approval that expires at once."""
-    await request_approval("pay", arguments={"amount": amount}, expires=0.05)
+    await request_approval("pay", arguments={"amount": amount}, timeout=0.05)
 
 
 async def ask_in_run(prompt: str) -> str:
@@ -88,4 +88,4 @@ def three_stars_at_most(proposal: nh.oversight.Proposal) -> str | None:
     return "at most three stars" if proposal.bindings.get("stars") == 4 else None
 
 
-looking_up = nh.rule("look_up")
+looking_up = nh.policies.rule("look_up")

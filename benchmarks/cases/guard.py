@@ -83,7 +83,7 @@ async def bind(mode: Literal["warn", "ignore"], lists: int, is_shared: bool, ste
     executor = nh.AgentStepExecutor.from_model(model=model)
     async with nh.run(executor, concurrent_mutation=mode), anyio.create_task_group() as group:
         if is_shared:
-            with nh.scope(step_executor=CallbackExecutor(hold)):
+            with nh.scope(model=CallbackExecutor(hold)):
                 group.start_soon(function, *things)
             await is_held.wait()
         for _ in range(steps):

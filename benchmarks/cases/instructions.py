@@ -62,7 +62,7 @@ BENCHMARKS = tuple(
         rounds=1,
         smallest_suite="default",
         is_warmed_up=False,
-        timeout_seconds=900.0,
+        timeout=900.0,
     )
     for backend in ("trio", "asyncio")
 )

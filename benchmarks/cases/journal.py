@@ -210,6 +210,6 @@ BENCHMARKS = (
         quick_operations=50,
         rounds=3,
         smallest_suite="full",
-        timeout_seconds=600.0,
+        timeout=600.0,
     ),
 )

@@ -38,7 +38,7 @@ BENCHMARKS = (
         rounds=1,
         smallest_suite="full",
         collects_garbage=True,
-        timeout_seconds=900.0,
+        timeout=900.0,
     ),
     Benchmark(
         name="memory-some-steps",

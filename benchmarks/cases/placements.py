@@ -16,6 +16,7 @@ import anyio
 
 import nighthawk_async as nh
 from nighthawk_async import distributed, parallel
+from nighthawk_async.placements import call_placed
 
 from .. import resident_memory
 from ..measure import Benchmark, CannotMeasureHereError
@@ -69,7 +70,7 @@ async def sequence(placement: str, calls: int) -> Mapping[str, float]:
         await parallel.map(double, range(20), on=workers)
         stopwatch = Stopwatch()
         for number in range(calls):
-            assert await parallel.call_placed(workers, double, number) == 2 * number
+            assert await call_placed(workers, double, number) == 2 * number
         return stopwatch.figures(calls)
 
 
@@ -110,7 +111,7 @@ async def computing_on_two(steps: int) -> Mapping[str, float]:
 
 @asynccontextmanager
 async def _computing(processes: int) -> AsyncGenerator[distributed.Processes, None]:
-    async with distributed.Processes(processes, calls_per_worker=2) as workers:
+    async with distributed.Processes(processes, max_concurrent_per_worker=2) as workers:
         await parallel.map(rate, ["a text"] * 4, on=workers)
         yield workers
 
@@ -230,6 +231,6 @@ BENCHMARKS = (
         rounds=1,
         smallest_suite="full",
         collects_garbage=True,
-        timeout_seconds=3_600.0,
+        timeout=3_600.0,
     ),
 )

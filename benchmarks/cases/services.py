@@ -49,7 +49,7 @@ STEP = {
 
 async def call_middleware(requests: int) -> Mapping[str, float]:
     """Requests one after the other in one lifespan, without a server; each must carry out its step."""
-    service = NighthawkMiddleware(_answer_step, executor=executor_of(canned_model(1)))
+    service = NighthawkMiddleware(_answer_step, model=executor_of(canned_model(1)))
     scope = {"type": "http", "method": "POST", "path": "/steps", "headers": []}
     sent: list[str] = []
 

@@ -145,7 +145,7 @@ BENCHMARKS = tuple(
         rounds=1,
         smallest_suite="full",
         is_warmed_up=False,
-        timeout_seconds=1_800.0,
+        timeout=1_800.0,
     )
     for subject in SUBJECTS
     for way, groups in WAYS.items()

@@ -107,6 +107,6 @@ BENCHMARKS = (
         quick_operations=50,
         smallest_suite="full",
         rounds=1,
-        timeout_seconds=900.0,
+        timeout=900.0,
     ),
 )

@@ -88,8 +88,8 @@ natural, by_hand = evaluation = [
         cases,
         scorers=scorers,
         name=f"{__name__}:{name}",
-        executor="local:smollm2-135m",
-        deadline=120,
+        model="local:smollm2-135m",
+        timeout=120,
     )
     for name, subject in (("natural", run_natural), ("by_hand", run_by_hand))
 ]

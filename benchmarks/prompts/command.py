@@ -3,7 +3,7 @@
 python -m benchmarks prompts                          all blocks, and the perfect reader
 python -m benchmarks prompts invoice table            the blocks whose name contains one of the words
 python -m benchmarks prompts --peers                  capture anew what pydantic-ai sends
-python -m benchmarks prompts --docs                   write the tables into docs/performance.md
+python -m benchmarks prompts --docs                   write the tables into docs/performance.md and blocks.md
 python -m benchmarks prompts --show nested-invoice    print the first request of a block
 python -m benchmarks prompts --show --old table       the same in the old form, for comparison
 python -m benchmarks prompts --model provider:name    the same blocks on a real model
@@ -47,6 +47,7 @@ from .trial import Tried, try_blocks
 __all__ = ["main", "print_grid"]
 
 PAGE = Path(__file__).parents[2] / "docs" / "performance.md"
+EACH = Path(__file__).parent / "blocks.md"
 BEGIN, END = "<!-- prompts: begin -->\n", "<!-- prompts: end -->\n"
 
 
@@ -100,7 +101,8 @@ def main(arguments: Sequence[str]) -> int:
     if peer.sources != digest_of_sources():
         console.print("pydantic-ai was captured with other inputs; use --peers to capture it anew.")
     if options.docs:
-        _write_page((goals, providers, parts, sizes, tools, each))
+        _write_page(PAGE, (goals, providers, parts, sizes, tools))
+        _write_page(EACH, (each,))
     return 1 if any(each.failure for each in measured) else 0
 
 
@@ -122,13 +124,13 @@ async def _try(
         print_grid(console, grid_of_corrections(tried))
 
 
-def _write_page(grids: Sequence[Grid]) -> None:
-    """Put the tables between their marks in the documentation."""
+def _write_page(page: Path, grids: Sequence[Grid]) -> None:
+    """Put the tables between the marks of a page."""
     tables = "\n".join(map(as_markdown, grids))
-    text = PAGE.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
-    PAGE.write_text(f"{before}{BEGIN}\n{tables}\n{END}{after}", encoding="utf-8")
+    page.write_text(f"{before}{BEGIN}\n{tables}\n{END}{after}", encoding="utf-8")
 
 
 def print_grid(console: Console, grid: Grid) -> None:
@@ -156,7 +158,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("names", nargs="*", help="only blocks whose name contains one of these")
     parser.add_argument("--peers", action="store_true", help="capture anew what pydantic-ai sends")
-    parser.add_argument("--docs", action="store_true", help=f"write the tables into {PAGE.name}")
+    parser.add_argument(
+        "--docs", action="store_true", help=f"write the tables into {PAGE.name} and {EACH.name}"
+    )
     parser.add_argument("--old", action="store_true", help="show the old form of the requests")
     parser.add_argument("--show", action="store_true", help="print the first requests")
     parser.add_argument("--model", metavar="PROVIDER:NAME", help="try the blocks on a real model")

@@ -88,7 +88,7 @@ def _drive(title: str, cluster: Cluster, calls: int) -> list[str]:
 
 
 def _print(title: str, cluster: Cluster, calls: int, *lines: str) -> None:
-    print(f"{title}: {calls:,} calls on {cluster.workers:,} workers of {cluster.calls_per_worker}")
+    print(f"{title}: {calls:,} calls on {cluster.workers:,} workers of {cluster.max_concurrent_per_worker}")
     print(*(f"  {line}" for line in lines), sep="\n", flush=True)
 
 

@@ -13,7 +13,7 @@ class Cluster:
     Args:
         seed: The seed of everything that is random.
         workers: The number of workers.
-        calls_per_worker: The greatest number of calls on one worker at once.
+        max_concurrent_per_worker: The greatest number of calls on one worker at once.
         max_placements: The greatest number of times that a call is placed.
         call_seconds: The mean time of a call; exponentially distributed, as waiting for a model is.
         latency_seconds: The mean time of a message on its way; exponentially distributed, in order.
@@ -26,7 +26,7 @@ class Cluster:
 
     seed: int = 0
     workers: int = 1_000
-    calls_per_worker: int = 8
+    max_concurrent_per_worker: int = 8
     max_placements: int = 3
     call_seconds: float = 2.0
     latency_seconds: float = 0.001
@@ -39,7 +39,7 @@ class Cluster:
     @property
     def capacity(self) -> int:
         """The number of calls that all workers make at once."""
-        return self.workers * self.calls_per_worker
+        return self.workers * self.max_concurrent_per_worker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -77,7 +77,7 @@ class _Simulation:
         self._cluster, self._calls, self._at_once = cluster, calls, at_once
         self._chance = random.Random(cluster.seed)
         self._dispatcher: Dispatcher[Worker] = Dispatcher(
-            calls_per_worker=cluster.calls_per_worker,
+            max_concurrent_per_worker=cluster.max_concurrent_per_worker,
             max_placements=cluster.max_placements,
             grace_seconds=cluster.grace_seconds,
         )
@@ -145,7 +145,7 @@ class _Simulation:
                 self._where[call] = worker
                 running = self._running[worker]
                 running.add(call)
-                if len(running) > self._cluster.calls_per_worker:
+                if len(running) > self._cluster.max_concurrent_per_worker:
                     account.problems.append(f"worker {worker} has too many calls")
                 self._later(2 * self._latency() + self._fates[call].seconds, "answer", call, worker)
             case Withdrawal(call=call, worker=worker):

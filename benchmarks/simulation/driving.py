@@ -17,8 +17,7 @@ import msgspec
 from trio.testing import MockClock
 
 from nighthawk_async import parallel
-from nighthawk_async.distributed import Workers
-from nighthawk_async.distributed import messages as wire
+from nighthawk_async.distributed import Workers, messages as wire
 from nighthawk_async.distributed.messages import Begin, Call, Ended, Ready, Withdraw
 
 from .. import resident_memory
@@ -177,7 +176,7 @@ class _SimulatedWorkers(Workers):
         cluster = world.cluster
         super().__init__(
             cluster.workers,
-            calls_per_worker=cluster.calls_per_worker,
+            max_concurrent_per_worker=cluster.max_concurrent_per_worker,
             max_placements=cluster.max_placements,
             grace_seconds=cluster.grace_seconds,
             start_seconds=1_000.0,

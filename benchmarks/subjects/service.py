@@ -55,7 +55,7 @@ class Service:
         self.tree = TaskTree(max_finished_trees=100_000, max_nodes=1_000_000)
         self.middleware = NighthawkMiddleware(
             _answer_step,
-            executor=nh.AgentStepExecutor.from_configuration(configuration=configuration),
+            model=nh.AgentStepExecutor.from_configuration(configuration=configuration),
             grace_seconds=GRACE_SECONDS,
             tree=self.tree,
         )

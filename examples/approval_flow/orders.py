@@ -69,7 +69,7 @@ async def handle(order: Order) -> str:
         shown = {"order": order.id, "customer": order.customer, "amount": order.amount, "tone": tone}
         try:
             approval = await nh.request_approval(
-                "charge", arguments=shown, quorum=APPROVED_BY, approvers=APPROVERS, expires=DAYS * 86_400
+                "charge", arguments=shown, quorum=APPROVED_BY, approvers=APPROVERS, timeout=DAYS * 86_400
             )
         except ApprovalDeniedError as error:
             return f"order {order.id} was denied: {error}"

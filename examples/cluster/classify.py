@@ -40,7 +40,7 @@ def rows_of(source: Path) -> Iterator[tuple[str, str]]:
 
 async def main(source: Path, target: Path) -> None:
     # The workers wait for the model most of the time: each makes many calls at once, on part of a processor.
-    workers = nh.distributed.RayWorkers(WORKERS, num_cpus=0.25, calls_per_worker=32)
+    workers = nh.distributed.RayWorkers(WORKERS, num_cpus=0.25, max_concurrent_per_worker=32)
     with target.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["number", "label"])

@@ -13,12 +13,15 @@ MODEL = "claude-code-cli:sonnet"  # or "codex:default"
 RULES = nh.permissions(
     allow=[
         *("ClaudeCode.Read", "ClaudeCode.Edit", "ClaudeCode.Grep", "ClaudeCode.Glob"),
-        nh.rule("ClaudeCode.Bash", command="git diff*"),
+        nh.policies.rule("ClaudeCode.Bash", command="git diff*"),
         "Codex.apply_patch",
-        nh.rule("Codex.shell", command="git diff*"),
+        nh.policies.rule("Codex.shell", command="git diff*"),
         "run_tests",
     ],
-    deny=[nh.rule("ClaudeCode.Bash", command="git push*"), nh.rule("Codex.shell", command="git push*")],
+    deny=[
+        nh.policies.rule("ClaudeCode.Bash", command="git push*"),
+        nh.policies.rule("Codex.shell", command="git push*"),
+    ],
     default="ask",
 )
 
@@ -26,15 +29,15 @@ RULES = nh.permissions(
 def configuration(folder: Path) -> nh.StepExecutorConfiguration:
     """The configuration of the agent."""
     settings = (
-        nh.CodexSettings(
+        nh.executors.CodexSettings(
             working_directory=str(folder), native_tools=("shell", "apply_patch"), sandbox="workspace-write"
         )
         if MODEL.startswith("codex:")
-        else nh.ClaudeCodeCliSettings(
+        else nh.executors.ClaudeCodeCliSettings(
             working_directory=str(folder), native_tools=("Read", "Edit", "Grep", "Glob", "Bash")
         )
     )
-    return nh.StepExecutorConfiguration(model=MODEL, model_settings=settings, step_timeout_seconds=600)
+    return nh.StepExecutorConfiguration(model=MODEL, model_settings=settings, step_timeout=600)
 
 
 async def run_tests(folder: Path) -> str:

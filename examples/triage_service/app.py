@@ -54,12 +54,12 @@ class TriageService:
         self._api = Api(settings, self.tree)
         self.service = NighthawkMiddleware(
             self._api.app,
-            executor=nh.AgentStepExecutor.from_configuration(configuration=configuration),
+            model=nh.AgentStepExecutor.from_configuration(configuration=configuration),
             max_concurrent_requests=settings.max_requests,
             max_queued_requests=settings.max_waiting,
-            request_timeout_seconds=REQUEST_SECONDS,
+            request_timeout=REQUEST_SECONDS,
             grace_seconds=GRACE_SECONDS,
-            budget=nh.budget(tokens=REQUEST_TOKENS),
+            request_budget=nh.budget(tokens=REQUEST_TOKENS),
             human=dashboard.human,
             tree=self.tree,
             journal=self._store,

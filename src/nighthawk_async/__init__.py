@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from . import (
         actors,
         asgi,
-        credentials,
+        credentials as credentials,
         distributed,
         errors,
         evals,
         executors,
-        hooks,
+        hooks as hooks,
         human,
         journal,
-        library,
+        library as library,
         mcp,
         memory,
         models,
@@ -43,63 +43,64 @@ if TYPE_CHECKING:
         parallel,
         policies,
         resilience,
-        runtime,
+        runtime as runtime,
         skills,
-        telemetry,
+        telemetry as telemetry,
     )
-    from .coding_agents.settings import ClaudeCodeCliSettings, ClaudeCodeSdkSettings, CodexSettings
-    from .configuration import StepContextLimits, StepExecutorConfiguration, StepPromptTemplates
+    from .configuration import (
+        StepContextLimits as StepContextLimits,
+        StepExecutorConfiguration,
+        StepPromptTemplates as StepPromptTemplates,
+    )
     from .errors import (
-        BudgetExceededError,
-        ConfigurationError,
+        BudgetExceededError as BudgetExceededError,
+        ConfigurationError as ConfigurationError,
         ExecutionError,
-        ModelError,
-        NaturalParseError,
+        ModelError as ModelError,
+        NaturalParseError as NaturalParseError,
         NighthawkError,
-        ToolEvaluationError,
-        ToolRegistrationError,
-        ToolValidationError,
+        ToolEvaluationError as ToolEvaluationError,
+        ToolRegistrationError as ToolRegistrationError,
+        ToolValidationError as ToolValidationError,
     )
     from .executors.agent import AgentStepExecutor
     from .functions import natural_function
-    from .hooks import Hooks
+    from .hooks import Hooks as Hooks
     from .human import ask_user, request_approval
     from .journal.effects import once, repeatable
-    from .kernel.context import StepContext
+    from .kernel.context import StepContext as StepContext
     from .kernel.environment import (
-        get_current_step_actor,
-        get_current_step_context,
-        get_execution_ref,
-        get_step_executor,
-        get_usage_meter,
-        resource,
+        get_current_step_actor as get_current_step_actor,
+        get_current_step_context as get_current_step_context,
+        get_execution_ref as get_execution_ref,
+        get_step_executor as get_step_executor,
+        get_usage_meter as get_usage_meter,
+        resource as resource,
     )
     from .kernel.policy import Policy
     from .kernel.progress import progress
     from .kernel.tool_sets import tool, tool_set
-    from .kernel.tools import RunContext
+    from .kernel.tools import RunContext as RunContext
     from .memory.memory import Memory
-    from .models.batched import batched
-    from .parallel import current_task, deadline, open_tasks
+    from .models.batched import batched as batched
+    from .parallel import current_task as current_task, deadline, open_tasks
     from .policies.budgets.budget import budget
-    from .policies.budgets.terms import BudgetLimits
+    from .policies.budgets.terms import BudgetLimits as BudgetLimits
     from .policies.egress.egress import egress
-    from .policies.partial_values import partial_values
+    from .policies.partial_values import partial_values as partial_values
     from .policies.permissions.permissions import permissions
-    from .policies.permissions.rules import rule
-    from .runs import run, start_run, start_run_sync
+    from .runs import run, start_run, start_run_sync as start_run_sync
     from .sandbox.declaration import Sandbox
     from .scopes import scope
-    from .steps import step, step_sync
+    from .steps import step, step_sync as step_sync
     from .threads import blocking
-    from .transcripts.citations import citations
-    from .transcripts.transcript import Transcript, transcript
-    from .types.execution import ExecutionRef, PartialValues
-    from .types.json import JsonableValue
-    from .types.messages import BinaryContent, ImageUrl
-    from .types.native_tools import CodeExecution, FileSearch, UserLocation, WebSearch
+    from .transcripts.citations import citations as citations
+    from .transcripts.transcript import Transcript as Transcript, transcript
+    from .types.execution import ExecutionRef as ExecutionRef, PartialValues as PartialValues
+    from .types.json import JsonableValue as JsonableValue
+    from .types.messages import BinaryContent as BinaryContent, ImageUrl as ImageUrl
     from .types.unset import unset
-    from .types.usage import Usage
+    from .types.usage import Usage as Usage
     from .values.snapshots import shared
 
     __version__: str
@@ -131,8 +132,11 @@ else:
             "telemetry",
         ),
         names={
-            "coding_agents.settings": ("ClaudeCodeCliSettings", "ClaudeCodeSdkSettings", "CodexSettings"),
-            "configuration": ("StepContextLimits", "StepExecutorConfiguration", "StepPromptTemplates"),
+            "configuration": (
+                "StepContextLimits",
+                "StepExecutorConfiguration",
+                "StepPromptTemplates",
+            ),
             "errors": (
                 "BudgetExceededError",
                 "ConfigurationError",
@@ -147,8 +151,14 @@ else:
             "executors.agent": ("AgentStepExecutor",),
             "functions": ("natural_function",),
             "hooks": ("Hooks",),
-            "human": ("ask_user", "request_approval"),
-            "journal.effects": ("once", "repeatable"),
+            "human": (
+                "ask_user",
+                "request_approval",
+            ),
+            "journal.effects": (
+                "once",
+                "repeatable",
+            ),
             "kernel.context": ("StepContext",),
             "kernel.progress": ("progress",),
             "kernel.environment": (
@@ -160,28 +170,49 @@ else:
                 "resource",
             ),
             "kernel.policy": ("Policy",),
-            "kernel.tool_sets": ("tool", "tool_set"),
+            "kernel.tool_sets": (
+                "tool",
+                "tool_set",
+            ),
             "kernel.tools": ("RunContext",),
             "memory.memory": ("Memory",),
             "models.batched": ("batched",),
-            "parallel": ("current_task", "deadline", "open_tasks"),
+            "parallel": (
+                "current_task",
+                "deadline",
+                "open_tasks",
+            ),
             "policies.budgets.budget": ("budget",),
             "policies.budgets.terms": ("BudgetLimits",),
             "policies.egress.egress": ("egress",),
             "policies.partial_values": ("partial_values",),
             "policies.permissions.permissions": ("permissions",),
-            "policies.permissions.rules": ("rule",),
-            "runs": ("run", "start_run", "start_run_sync"),
+            "runs": (
+                "run",
+                "start_run",
+                "start_run_sync",
+            ),
             "sandbox.declaration": ("Sandbox",),
             "scopes": ("scope",),
-            "steps": ("step", "step_sync"),
+            "steps": (
+                "step",
+                "step_sync",
+            ),
             "threads": ("blocking",),
             "transcripts.citations": ("citations",),
-            "transcripts.transcript": ("Transcript", "transcript"),
-            "types.execution": ("ExecutionRef", "PartialValues"),
+            "transcripts.transcript": (
+                "Transcript",
+                "transcript",
+            ),
+            "types.execution": (
+                "ExecutionRef",
+                "PartialValues",
+            ),
             "types.json": ("JsonableValue",),
-            "types.messages": ("BinaryContent", "ImageUrl"),
-            "types.native_tools": ("CodeExecution", "FileSearch", "UserLocation", "WebSearch"),
+            "types.messages": (
+                "BinaryContent",
+                "ImageUrl",
+            ),
             "types.unset": ("unset",),
             "types.usage": ("Usage",),
             "values.snapshots": ("shared",),
@@ -203,63 +234,25 @@ else:
 
 __all__ = [
     "AgentStepExecutor",
-    "BinaryContent",
-    "BudgetExceededError",
-    "BudgetLimits",
-    "ClaudeCodeCliSettings",
-    "ClaudeCodeSdkSettings",
-    "CodeExecution",
-    "CodexSettings",
-    "ConfigurationError",
     "ExecutionError",
-    "ExecutionRef",
-    "FileSearch",
-    "Hooks",
-    "ImageUrl",
-    "JsonableValue",
     "Memory",
-    "ModelError",
-    "NaturalParseError",
     "NighthawkError",
-    "PartialValues",
     "Policy",
-    "RunContext",
     "Sandbox",
-    "StepContext",
-    "StepContextLimits",
     "StepExecutorConfiguration",
-    "StepPromptTemplates",
-    "ToolEvaluationError",
-    "ToolRegistrationError",
-    "ToolValidationError",
-    "Transcript",
-    "Usage",
-    "UserLocation",
-    "WebSearch",
     "actors",
     "asgi",
     "ask_user",
-    "batched",
     "blocking",
     "budget",
-    "citations",
-    "credentials",
-    "current_task",
     "deadline",
     "distributed",
     "egress",
     "errors",
     "evals",
     "executors",
-    "get_current_step_actor",
-    "get_current_step_context",
-    "get_execution_ref",
-    "get_step_executor",
-    "get_usage_meter",
-    "hooks",
     "human",
     "journal",
-    "library",
     "mcp",
     "memory",
     "models",
@@ -269,25 +262,18 @@ __all__ = [
     "open_tasks",
     "oversight",
     "parallel",
-    "partial_values",
     "permissions",
     "policies",
     "progress",
     "repeatable",
     "request_approval",
     "resilience",
-    "resource",
-    "rule",
     "run",
-    "runtime",
     "scope",
     "shared",
     "skills",
     "start_run",
-    "start_run_sync",
     "step",
-    "step_sync",
-    "telemetry",
     "tool",
     "tool_set",
     "transcript",

@@ -293,7 +293,7 @@ class StepExecutorConfiguration(BaseModel):
         model_settings: Settings for the model's endpoint (`temperature`, `max_tokens`, `seed`, `base_url`,
             `api_key`, …). A pydantic model is converted to a dictionary, the defaults that it declares
             included. A field that is None only by default is left out; None that was given stays, because
-            some settings give it a meaning: no limit, for `timeout_seconds`. A dump holds `**********` in
+            some settings give it a meaning: no limit, for `timeout`. A dump holds `**********` in
             place of secrets, and is refused as a configuration until they are restored.
         tokenizer_encoding: Name of the tokenizer encoding for token budgets. None resolves it from the
             model's name, then falls back to `o200k_base`.
@@ -325,7 +325,7 @@ class StepExecutorConfiguration(BaseModel):
         loop_guard: The reaction to a model that makes the same tool call again and again; None for none.
         compaction: The treatment of a conversation that outgrows the model's context; None for none.
         max_corrective_turns: Times a model may answer with something malformed before the step fails.
-        step_timeout_seconds: Seconds a step may take in all; None for no limit.
+        step_timeout: Seconds a step may take in all; None for no limit.
         max_code_seconds: Seconds for which one piece of a model's code may run, such as one call of
             `nh_exec`, without those for which it waits; None for no limit. Code that takes longer is ended,
             and the model gets a tool error.
@@ -355,7 +355,7 @@ class StepExecutorConfiguration(BaseModel):
     loop_guard: LoopGuard | None = Field(default_factory=LoopGuard)
     compaction: Compaction | None = Field(default_factory=Compaction)
     max_corrective_turns: _Count = 3
-    step_timeout_seconds: Annotated[float, Field(gt=0)] | None = None
+    step_timeout: Annotated[float, Field(gt=0)] | None = None
     max_code_seconds: Annotated[float, Field(gt=0)] | None = DEFAULT_MAX_CODE_SECONDS
 
     if not TYPE_CHECKING:  # type checkers know it from the fields

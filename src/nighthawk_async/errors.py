@@ -54,55 +54,33 @@ library's own, because it speaks to the providers itself.
 from decimal import Decimal
 from typing import Literal, Self, TypeAlias
 
-from .pickling import PicklableError, UnpicklableError
+from .pickling import PicklableError, UnpicklableError as UnpicklableError
 
 __all__ = [
-    "AnnotationError",
-    "AnswerCause",
-    "AnswerTimeoutError",
     "ApprovalDeniedError",
     "ApprovalExpiredError",
     "BudgetExceededError",
     "ConfigurationError",
-    "ConnectTimeoutError",
-    "CorrectionCause",
     "EgressDeniedError",
-    "ErrorKind",
     "ExecutionError",
-    "FirstEventTimeoutError",
     "HookError",
     "HumanError",
-    "IdleTimeoutError",
     "MissingCredentialError",
     "ModelConnectionError",
     "ModelError",
-    "ModelProtocolError",
-    "ModelProviderError",
     "ModelStatusError",
     "ModelTimeoutError",
     "NaturalParseError",
-    "NestedStepLimitError",
     "NighthawkError",
     "NoHumanError",
     "RefusalError",
-    "RepeatedToolCallError",
-    "RequestTimeoutError",
-    "RunForkedError",
-    "SandboxUnavailableError",
     "StepAbortedError",
-    "StepEndedError",
     "StepLimitError",
     "StepRejectedError",
-    "StepStoppedError",
-    "ToolBoundaryError",
     "ToolEvaluationError",
     "ToolRegistrationError",
     "ToolValidationError",
-    "TranscriptError",
     "UnknownModelError",
-    "UnpicklableError",
-    "UnsupportedContentError",
-    "VerificationError",
 ]
 
 ErrorKind: TypeAlias = Literal[
@@ -481,22 +459,22 @@ class ModelTimeoutError(ModelError):
 
 
 class ConnectTimeoutError(ModelTimeoutError):
-    """The connection was not made in time (`connect_timeout_seconds`)."""
+    """The connection was not made in time (`connect_timeout`)."""
 
 
 class FirstEventTimeoutError(ModelTimeoutError):
-    """The response did not begin in time (`first_event_timeout_seconds`)."""
+    """The response did not begin in time (`first_event_timeout`)."""
 
 
 class IdleTimeoutError(ModelTimeoutError):
-    """A response that had begun was silent for too long (`idle_timeout_seconds`)."""
+    """A response that had begun was silent for too long (`idle_timeout`)."""
 
 
 class RequestTimeoutError(ModelTimeoutError):
     """The whole request took too long.
 
-    Either the request from its first turn on, with its retries (`timeout_seconds`), or the wait for a turn
-    (`queue_timeout_seconds`).
+    Either the request from its first turn on, with its retries (`timeout`), or the wait for a turn
+    (`queue_timeout`).
     """
 
 

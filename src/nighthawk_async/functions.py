@@ -136,7 +136,7 @@ def natural_function(function: Function, /) -> Function: ...
 def natural_function(
     *,
     model: ExecutorChoice | None = ...,
-    limits: "BudgetLimits | Budget | None" = ...,
+    step_budget: "BudgetLimits | Budget | None" = ...,
     verify: "Verify" = ...,
     on_partial: OnPartial | None = ...,
     tools: Sequence[ToolSource] | None = ...,
@@ -151,7 +151,7 @@ def natural_function(
     /,
     *,
     model: ExecutorChoice | None = None,
-    limits: "BudgetLimits | Budget | None" = None,
+    step_budget: "BudgetLimits | Budget | None" = None,
     verify: "Verify" = (),
     on_partial: OnPartial | None = None,
     tools: Sequence[ToolSource] | None = None,
@@ -177,8 +177,8 @@ def natural_function(
             `StepExecutorConfiguration`, a `Model` object or an executor; None for that of the run or scope. A
             model id or a configuration changes the active executor's configuration, so a run on a `Model`
             object, as in a test, keeps that model.
-        limits: The limits of each step of the function, steps within it included: `BudgetLimits`, or the
-            result of `nighthawk_async.budget`, whose terms are used. As `step_budget` of a scope.
+        step_budget: The budget of each step of the function, steps within it included, with an account of its
+            own: the result of `nighthawk_async.budget`, or `BudgetLimits`. As `step_budget` of a scope.
         verify: The checks of whether a block of the function is done, as for `nighthawk_async.scope`: a
             function of a `Proposal`, or several. The checks of the scopes that enclose a call must pass as
             well.
@@ -199,7 +199,7 @@ def natural_function(
     Raises:
         NaturalParseError: The source cannot be read, there is no natural block, a block is malformed, or a
             nested function has a block and is no natural function.
-        NighthawkError: A check, or `on_partial`, cannot be called, the limits are no limits, a text is no
+        NighthawkError: A check, or `on_partial`, cannot be called, the budget is none, a text is no
             model id, the level of code is none, or a generator has `on`. A model that does not exist is
             reported when the function is called.
         ToolRegistrationError: A tool cannot be offered. A name that is taken is reported when the function is
@@ -209,7 +209,7 @@ def natural_function(
     placement = None if on is None else checked_placement(on)
     options = _Options(
         policies=(*_checked_policies(verify), *_checked_callback(on_partial)),
-        make_scope=scope_maker(model, limits, tools, skills, code),
+        make_scope=scope_maker(model, step_budget, tools, skills, code),
     )
 
     def decorate(target: Function) -> Function:
@@ -245,7 +245,7 @@ def _checked_callback(on_partial: OnPartial | None) -> tuple[Policy, ...]:
 
 def scope_maker(
     model: ExecutorChoice | None,
-    limits: "BudgetLimits | Budget | None",
+    budget: "BudgetLimits | Budget | None",
     tools: Sequence[ToolSource] | None = None,
     skills: "skill_types.SkillSource | None" = None,
     code: CodeLevelName | CodeLevel | None = None,
@@ -253,10 +253,10 @@ def scope_maker(
     """Return a function that makes the scope of a step with these settings; None if there are none.
 
     Raises:
-        NighthawkError: The limits are no limits, a text is no model id, or there is no such level of code.
+        NighthawkError: The budget is none, a text is no model id, or there is no such level of code.
         ToolRegistrationError: A tool cannot be offered.
     """
-    if model is None and limits is None and tools is None and skills is None and code is None:
+    if model is None and budget is None and tools is None and skills is None and code is None:
         return None
     if isinstance(model, str):
         checked_model_id(model)
@@ -266,12 +266,12 @@ def scope_maker(
     sets = None if tools is None else sets_of(tools)
     offered = None if skills is None else skill_types.skills_of(skills)
     executor = None if model is None else FunctionExecutor(model)
-    budget = UNSET if limits is None else _step_budget(limits)
+    step_budget = UNSET if budget is None else _step_budget(budget)
     level = UNSET if code is None else _checked_level(code)
 
     def make_scope() -> Scope:
         inner = None if executor is None else executor.inside(get_step_executor())
-        return scope(step_executor=inner, tools=sets, skills=offered, step_budget=budget, code=level)
+        return scope(model=inner, tools=sets, skills=offered, step_budget=step_budget, code=level)
 
     return make_scope
 
@@ -282,18 +282,18 @@ def _checked_level(code: CodeLevelName | CodeLevel) -> CodeLevelName | CodeLevel
     return checked_level(code)
 
 
-def _step_budget(limits: "BudgetLimits | Budget") -> "Budget":
+def _step_budget(given: "BudgetLimits | Budget") -> "Budget":
     from .policies.budgets.budget import Budget, budget
     from .policies.budgets.terms import BudgetLimits
 
-    if isinstance(limits, Budget):
-        return limits
-    if not isinstance(cast("object", limits), BudgetLimits):
+    if isinstance(given, Budget):
+        return given
+    if not isinstance(cast("object", given), BudgetLimits):
         raise NighthawkError(
-            "limits must be nighthawk_async.BudgetLimits, or the result of nighthawk_async.budget, not "
-            f"{limits!r}"
+            "the budget of a step must be the result of nighthawk_async.budget, or "
+            f"nighthawk_async.BudgetLimits, not {given!r}"
         )
-    return budget(**dict(cast("Any", limits.limited())))
+    return budget(**dict(cast("Any", given.limited())))
 
 
 def _decorate_any(

@@ -28,7 +28,7 @@ from .kernel.events import (
     VerificationRefused,
 )
 from .policies.hooks.registry import Hooks
-from .policies.hooks.rules import HookAnswer, HookFunction, Modify, Veto
+from .policies.hooks.rules import HookAnswer as HookAnswer, HookFunction as HookFunction, Modify, Veto
 from .policies.people.events import (
     ApprovalAnswered,
     ApprovalClosed,
@@ -52,8 +52,6 @@ __all__ = [
     "BeforeModelRequest",
     "BeforeToolCall",
     "BudgetThreshold",
-    "HookAnswer",
-    "HookFunction",
     "Hooks",
     "Modify",
     "OversightDecided",

@@ -1,5 +1,6 @@
 """Protocols of journals of runs, which the runtime needs and `journal` implements. Floor 2."""
 
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Literal, NoReturn, Protocol, TypeVar
@@ -510,6 +511,18 @@ class RunOpener(Protocol):
 
         Raises (on entering):
             InterceptionError: Another process works on the run, or the store cannot be read.
+        """
+        ...
+
+
+class LocatedStores(Protocol):
+    """Opens a store for each life of a run, from its path or address."""
+
+    def LocatedStore(self, location: str | os.PathLike[str]) -> RunOpener:  # noqa: N802  (a class of the journal)
+        """Return what opens the journals of runs in the store at a path or address.
+
+        Raises:
+            ConfigurationError: It is none.
         """
         ...
 

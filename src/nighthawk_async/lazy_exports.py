@@ -18,11 +18,13 @@ def attach_exports(
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` for a package that loads its exports on first use.
 
-    The submodules that names are taken from are attributes of the package, though not exported.
+    The submodules that names are taken from are attributes of the package, though not exported. So is a name
+    that `__all__` leaves out: the type of a result, or an error that its family stands for. It is imported
+    under `TYPE_CHECKING` as itself (`from .module import Name as Name`), and `__dir__` does not list it.
 
     Args:
         package: Its `__name__`.
-        names: The exported names by module, as in `from .module import names`. A module whose name begins
+        names: The names by module, as in `from .module import names`. A module whose name begins
             with two dots is in the parent package, as in `from ..module import names`.
         submodules: The modules that are exported themselves. No other module has the name of an export, which
             Python would set to the module when that is imported.
@@ -47,7 +49,7 @@ def attach_exports(
         hint = _right_place(name, package, submodules) or did_you_mean(name, [*exported, *sources])
         raise AttributeError(f"module {package!r} has no attribute {name!r}.{hint}")
 
-    return load_attribute, exported.copy
+    return load_attribute, lambda: sorted(sys.modules[package].__all__)
 
 
 def _right_place(name: str, package: str, submodules: Iterable[str]) -> str:

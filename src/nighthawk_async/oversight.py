@@ -10,17 +10,17 @@ activates it.
 from .kernel.commit import StepCommit
 from .policies.oversight.inspection import (
     Accept,
-    Check,
-    CheckAnswer,
+    Check as Check,
+    CheckAnswer as CheckAnswer,
     Continue,
-    Decision,
+    Decision as Decision,
     Oversight,
     Proposal,
     Reject,
     Rewrite,
     ToolCallInspection,
-    Verification,
-    Verify,
+    Verification as Verification,
+    Verify as Verify,
     verification,
 )
 from .policies.oversight.policy import get_oversight
@@ -29,18 +29,13 @@ from .types.outcomes import Abort
 __all__ = [
     "Abort",
     "Accept",
-    "Check",
-    "CheckAnswer",
     "Continue",
-    "Decision",
     "Oversight",
     "Proposal",
     "Reject",
     "Rewrite",
     "StepCommit",
     "ToolCallInspection",
-    "Verification",
-    "Verify",
     "get_oversight",
     "verification",
 ]

@@ -1,13 +1,14 @@
 """`run`: the context manager in which steps run (specification 10)."""
 
+import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Never, ParamSpec, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Never, ParamSpec, cast, get_args
 
 from .actors.errors import check_seconds
 from .agent.policies import Fitting
 from .errors import NighthawkError
-from .executors.choice import ExecutorChoice, chosen_executor
-from .journal_ports import RunOpener
+from .executors.choice import ExecutorChoice, chosen_executor, given_model
+from .journal_ports import LocatedStores, RunOpener
 from .kernel.environment import find_environment
 from .kernel.policy import InnerScope, Policies, Policy, Position
 from .kernel.run import Run
@@ -37,12 +38,14 @@ if TYPE_CHECKING:
     from .agent.task import AgentTask, Conversation
     from .compaction import compaction
     from .skills import skill as skill_types
+
+    located: LocatedStores
 else:
     compaction = LazyModule("nighthawk_async.compaction.compaction")  # most conversations are short
+    located = LazyModule("nighthawk_async.journal.located")  # most runs have no journal, or a store
     skill_types = LazyModule("nighthawk_async.skills.skill")  # few programs have skills
 
 Parameters = ParamSpec("Parameters")
-Opener = TypeVar("Opener", bound=RunOpener)
 
 
 class CompactionPolicy(Fitting):
@@ -71,13 +74,14 @@ _EVERYWHERE = Policies((CompactionPolicy(),))
 
 
 def run(
-    step_executor: ExecutorChoice,
+    model: ExecutorChoice | None = None,
     *,
+    step_executor: ExecutorChoice | None = None,
     run_id: str | None = None,
     sync_backend: SyncBackend = "trio",
     max_concurrent_steps: int | None = None,
     max_depth: int = DEFAULT_MAX_DEPTH,
-    journal: RunOpener | None = None,
+    journal: "RunOpener | str | os.PathLike[str] | None" = None,
     park_after: float | None = None,
     tools: Sequence[ToolSource] | None = None,
     skills: "skill_types.SkillSource | None" = None,
@@ -106,8 +110,9 @@ def run(
     parent run; all other policies are those that it is given.
 
     Args:
-        step_executor: The executor of the steps, or a value to make one from: a model id, a
-            `StepExecutorConfiguration`, or a `Model` object.
+        model: The model of the steps: a model id (`provider:name`), a `StepExecutorConfiguration`, a `Model`
+            object, or a step executor.
+        step_executor: The specification's name of `model`; one of the two is given.
         run_id: The id of the run; None makes a new one.
         sync_backend: The AnyIO backend of the thread that runs synchronous natural functions.
         max_concurrent_steps: The number of slots for steps in flight; None for any number. Further steps wait
@@ -118,8 +123,9 @@ def run(
             block calls another: 1 allows no nesting. A deeper one raises `NestedStepLimitError`, which a
             calling model sees as the error of its call. In a run inside a run, the parent's limit applies as
             well.
-        journal: The store in which the run is recorded, made by `nighthawk_async.journal.open`. A later run
-            with the same `run_id` continues where this one ended. A run inside a run uses the parent's.
+        journal: The store in which the run is recorded: the path of its file, its address, or what
+            `nighthawk_async.journal.open` has made, which has options. A later run with the same `run_id`
+            continues where this one ended. A run inside a run uses the parent's.
         park_after: The seconds after which the run is parked when everything in it waits for a time, a person
             or a message: it is cancelled, and `nighthawk_async.journal.RunParked` is raised at its end. A
             later run with the same `run_id` goes on. None: the process waits itself.
@@ -154,8 +160,7 @@ def run(
         A context manager, for `async with` and for `with`.
 
     Raises:
-        NighthawkError: The value is no step executor and none can be made from it, or another argument has a
-            bad value.
+        NighthawkError: There is no model, or two, or the value is none; or another argument has a bad value.
         ToolRegistrationError: A tool cannot be offered, or its name is taken.
         nighthawk_async.mcp.ServerUnavailableError: A server cannot be started or reached (on entering).
         UnknownModelError: There is no such provider or model.
@@ -163,7 +168,7 @@ def run(
         ConfigurationError: Another setting is wrong, a fallback model is not available, or two skills have
             one name.
     """
-    executor = chosen_executor(step_executor)
+    executor = chosen_executor(given_model(model, step_executor))
     if sync_backend not in get_args(SyncBackend):
         raise NighthawkError(f"sync_backend must be one of {get_args(SyncBackend)}, not {sync_backend!r}")
     if run_id is not None and not isinstance(cast("object", run_id), str):
@@ -208,7 +213,7 @@ def run(
         max_concurrent_steps=checked_max_concurrent_steps(max_concurrent_steps),
         max_depth=max_depth,
         resolve_policies=resolve_policies,
-        journal=None if journal is None else checked_store(journal),
+        journal=None if journal is None else _opener_of(journal),
         park_after=park_after,
         tools=() if tools is None else _sets_of(tools),
         servers=None if servers is None else _checked_servers(servers),
@@ -288,17 +293,18 @@ def _checked_servers(servers: Mapping[str, Server]) -> Mapping[str, Server]:
     return dict(servers)
 
 
-def checked_store(store: Opener) -> Opener:
-    """Check a store of journals, and return it.
-
-    Args:
-        store: The store.
+def _opener_of(journal: RunOpener | str | os.PathLike[str]) -> RunOpener:
+    """Return what opens the journal of the run.
 
     Raises:
-        NighthawkError: It is none.
+        ConfigurationError: A text is no path or address of a store, or an extra is not installed.
+        NighthawkError: It is no store.
     """
-    if not callable(getattr(cast("object", store), "open_run", None)):
+    if isinstance(journal, str | os.PathLike):
+        return located.LocatedStore(journal)
+    if not callable(getattr(cast("object", journal), "open_run", None)):
         raise NighthawkError(
-            f"journal must be a store, as nighthawk_async.journal.open makes one, not {store!r}"
+            "journal must be a path, an address, or a store that nighthawk_async.journal.open made, "
+            f"not {journal!r}"
         )
-    return store
+    return journal

@@ -124,6 +124,7 @@ def scope(
     *,
     scope_id: str | None = None,
     mode: Literal["inherit", "replace"] = "inherit",
+    model: ExecutorChoice | None = None,
     step_executor_configuration: StepExecutorConfiguration | None = None,
     step_executor: ExecutorChoice | None = None,
     max_depth: int | None = None,
@@ -154,10 +155,12 @@ def scope(
         mode: `inherit` appends fragments, adds hooks, checks, policies and tools, merges references;
             `replace` replaces what is given. None means no change in both modes; in `replace` mode an empty
             list or mapping clears.
-        step_executor_configuration: Another configuration for the executor.
-        step_executor: Another executor, or a value to make one from: a model id, a
-            `StepExecutorConfiguration`, or a `Model` object. A model id or a configuration changes that of
-            the active executor, which keeps a model or agent object that it was made from.
+        model: Another model: a model id (`provider:name`), a `StepExecutorConfiguration`, a `Model` object,
+            or a step executor. A model id or a configuration changes that of the active executor, which keeps
+            a model or agent object that it was made from.
+        step_executor_configuration: The specification's name of `model`, for a configuration.
+        step_executor: The specification's name of `model`. With a configuration as well, that is the
+            configuration of this executor.
         max_depth: The greatest depth of steps within steps inside; see `nighthawk_async.run`. Parent limits
             apply as well, in both modes. None for no change.
         system_prompt_suffix_fragments: Texts appended to system prompts.
@@ -204,6 +207,9 @@ def scope(
     if mode not in ("inherit", "replace"):
         raise NighthawkError(f"mode must be 'inherit' or 'replace', not {mode!r}")
     is_added = mode == "inherit"
+    if model is not None:
+        _check_is_only_model(step_executor, step_executor_configuration)
+        step_executor = model
     sets = None if tools is None else sets_of(tools)
     offered = None if skills is None else skill_types.skills_of(skills)
     inner_past = UNSET if past is UNSET else _past_of(past)
@@ -245,6 +251,13 @@ def scope(
         )
 
     return Scope(resolve)
+
+
+def _check_is_only_model(executor: object, configuration: object) -> None:
+    given = {"step_executor": executor, "step_executor_configuration": configuration}
+    for name, value in given.items():
+        if value is not None:
+            raise NighthawkError(f"nighthawk_async.scope has both model=… and {name}=…; give model=… alone.")
 
 
 def _past_of(transcript: object) -> Policy | None:
@@ -326,7 +339,7 @@ def _inner_executor(
         return executor
     if not isinstance(executor, ConfigurableStepExecutor):
         raise NighthawkError(
-            f"{type(executor).__name__} takes no StepExecutorConfiguration; pass step_executor=… instead."
+            f"{type(executor).__name__} takes no StepExecutorConfiguration; pass model=… instead."
         )
     return executor.with_configuration(configuration)
 

@@ -114,7 +114,7 @@ def step(
     outputs: None = None,
     returns: type[Value],
     model: ExecutorChoice | None = None,
-    limits: "BudgetLimits | Budget | None" = None,
+    budget: "BudgetLimits | Budget | None" = None,
     tools: Sequence[ToolSource] | None = None,
     skills: "SkillSource | None" = None,
     code: CodeLevelName | CodeLevel | None = None,
@@ -131,7 +131,7 @@ def step(
     outputs: None = None,
     returns: Any,
     model: ExecutorChoice | None = None,
-    limits: "BudgetLimits | Budget | None" = None,
+    budget: "BudgetLimits | Budget | None" = None,
     tools: Sequence[ToolSource] | None = None,
     skills: "SkillSource | None" = None,
     code: CodeLevelName | CodeLevel | None = None,
@@ -148,7 +148,7 @@ def step(
     outputs: Mapping[str, Any] | None = None,
     returns: None = None,
     model: ExecutorChoice | None = None,
-    limits: "BudgetLimits | Budget | None" = None,
+    budget: "BudgetLimits | Budget | None" = None,
     tools: Sequence[ToolSource] | None = None,
     skills: "SkillSource | None" = None,
     code: CodeLevelName | CodeLevel | None = None,
@@ -164,7 +164,7 @@ def step(
     outputs: Mapping[str, Any] | None = None,
     returns: Any = None,
     model: ExecutorChoice | None = None,
-    limits: "BudgetLimits | Budget | None" = None,
+    budget: "BudgetLimits | Budget | None" = None,
     tools: Sequence[ToolSource] | None = None,
     skills: "SkillSource | None" = None,
     code: CodeLevelName | CodeLevel | None = None,
@@ -191,7 +191,7 @@ def step(
         returns: The type of the value to return; the result is then that value, and the program has no write
             bindings.
         model: The model of the step; see `nighthawk_async.natural_function`.
-        limits: The limits of the step; see `nighthawk_async.natural_function`.
+        budget: The budget of the step; see `nighthawk_async.natural_function`.
         tools: The tools of the step, beside those that are visible already; see `nighthawk_async.scope`.
         skills: The skills of the step, beside those of the scope; see `nighthawk_async.scope`.
         code: What code of the step's model may do; see `nighthawk_async.natural_function`.
@@ -214,7 +214,7 @@ def step(
         returns=returns,
         is_async=True,
     )
-    run, _ = step_runners(scope_maker(model, limits, tools, skills, code))
+    run, _ = step_runners(scope_maker(model, budget, tools, skills, code))
     return _run(chosen, run)
 
 
@@ -232,7 +232,7 @@ def step_sync(
     outputs: None = None,
     returns: type[Value],
     model: ExecutorChoice | None = None,
-    limits: "BudgetLimits | Budget | None" = None,
+    budget: "BudgetLimits | Budget | None" = None,
     tools: Sequence[ToolSource] | None = None,
     skills: "SkillSource | None" = None,
     code: CodeLevelName | CodeLevel | None = None,
@@ -249,7 +249,7 @@ def step_sync(
     outputs: None = None,
     returns: Any,
     model: ExecutorChoice | None = None,
-    limits: "BudgetLimits | Budget | None" = None,
+    budget: "BudgetLimits | Budget | None" = None,
     tools: Sequence[ToolSource] | None = None,
     skills: "SkillSource | None" = None,
     code: CodeLevelName | CodeLevel | None = None,
@@ -266,7 +266,7 @@ def step_sync(
     outputs: Mapping[str, Any] | None = None,
     returns: None = None,
     model: ExecutorChoice | None = None,
-    limits: "BudgetLimits | Budget | None" = None,
+    budget: "BudgetLimits | Budget | None" = None,
     tools: Sequence[ToolSource] | None = None,
     skills: "SkillSource | None" = None,
     code: CodeLevelName | CodeLevel | None = None,
@@ -282,7 +282,7 @@ def step_sync(
     outputs: Mapping[str, Any] | None = None,
     returns: Any = None,
     model: ExecutorChoice | None = None,
-    limits: "BudgetLimits | Budget | None" = None,
+    budget: "BudgetLimits | Budget | None" = None,
     tools: Sequence[ToolSource] | None = None,
     skills: "SkillSource | None" = None,
     code: CodeLevelName | CodeLevel | None = None,
@@ -300,7 +300,7 @@ def step_sync(
         returns=returns,
         is_async=False,
     )
-    _, run_sync = step_runners(scope_maker(model, limits, tools, skills, code))
+    _, run_sync = step_runners(scope_maker(model, budget, tools, skills, code))
     with folding_frames():
         return chosen.result(run_sync(chosen.block, chosen.site, chosen.values, None))
 

@@ -8,7 +8,7 @@ _LIKENESS = 0.85
 def closest(name: str, known: Iterable[str]) -> str | None:
     """Return the known name that an unknown one was probably meant to be; None for none.
 
-    A name that begins another one counts, as `timeout` begins `timeout_seconds`, when it begins only one.
+    A name that begins another one counts, as `timeout` begins `timeout`, when it begins only one.
 
     Args:
         name: The unknown name.

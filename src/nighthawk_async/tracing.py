@@ -193,8 +193,7 @@ def find_trace_context() -> "TraceContext | None":
     """Return the active trace context; None without a trace, recorded or not."""
     if "opentelemetry.trace" not in sys.modules:  # without it there is no trace
         return None
-    from opentelemetry import context as otel_context
-    from opentelemetry import trace
+    from opentelemetry import context as otel_context, trace
 
     context = otel_context.get_current()
     return context if context and trace.get_current_span(context).get_span_context().is_valid else None

@@ -22,6 +22,7 @@ FEATURES = (
 FEATURES_IN_THE_CORE: frozenset[tuple[str, str]] = frozenset(
     {
         ("executors", "coding_agents.errors"),  # public names: `nighthawk_async.executors.CodingAgentError`
+        ("executors", "coding_agents.settings"),  # public names: `nighthawk_async.executors.CodexSettings`
         ("executors.agent", "executors.managed_agent"),  # a configuration's model id may name a coding agent
     }
 )

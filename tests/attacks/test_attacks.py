@@ -9,8 +9,7 @@ from collections.abc import Iterator
 
 import anyio
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
 import nighthawk_async as nh
 from nighthawk_async.sandbox.settings import SandboxKind

@@ -51,7 +51,7 @@ def hang(_):
     time.sleep(600)
 
 BENCHMARKS = tuple(
-    Benchmark(name=name, what=name, run=run, operations=1, quick_operations=1, timeout_seconds=seconds)
+    Benchmark(name=name, what=name, run=run, operations=1, quick_operations=1, timeout=seconds)
     for name, run, seconds in {runs}
 )
 """

@@ -109,7 +109,7 @@ async def test_a_model_that_does_nothing_right_is_scored(version: Evaluation) ->
             return model_response(tool_call("nh_outcome", kind="pass", bindings={"unavailable": []}))
         return model_response(text='{"new_counts": [], "unavailable": []}')
 
-    report = await replace(version, cases=cases[:1], executor=ScriptedModel(answer)).run()
+    report = await replace(version, cases=cases[:1], model=ScriptedModel(answer)).run()
     (trial,) = report.trials
     assert trial.status == "failed"
     assert trial.scores["checks"].reason == "the basket itself has changed"

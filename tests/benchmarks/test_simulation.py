@@ -14,7 +14,7 @@ CALLS = 100_000
     [
         (Cluster(), None),
         (Cluster(workers=100, life_seconds=20, cancelled_share=0.1, stubborn_share=0.5), None),
-        (Cluster(workers=10, calls_per_worker=1, call_seconds=0.01, life_seconds=5), 5_000),
+        (Cluster(workers=10, max_concurrent_per_worker=1, call_seconds=0.01, life_seconds=5), 5_000),
     ],
     ids=["many", "failing", "queued"],
 )

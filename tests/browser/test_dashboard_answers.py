@@ -98,7 +98,7 @@ def test_an_approval_says_until_when_and_is_voted_on_once_by_each_with_the_keybo
     serve: Serve, open_page: OpenPage
 ) -> None:
     async def ask() -> Any:
-        return [vote.approver for vote in (await request_approval("wipe", quorum=2, expires=3600)).approvals]
+        return [vote.approver for vote in (await request_approval("wipe", quorum=2, timeout=3600)).approvals]
 
     asked = Asked(serve, open_page, ask)
     asked.ask()

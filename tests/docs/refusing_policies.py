@@ -42,7 +42,7 @@ async def confirm(items: list[str]) -> None:
 
 
 async def confirm_soon(items: list[str]) -> None:
-    await nh.request_approval("order", arguments={"items": items}, expires=0.001)
+    await nh.request_approval("order", arguments={"items": items}, timeout=0.001)
 
 
 @nh.natural_function

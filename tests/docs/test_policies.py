@@ -6,7 +6,7 @@ from pathlib import Path
 import nighthawk_async as nh
 from nighthawk_async.kernel.policy import Position
 
-PAGE = Path(__file__).parents[2] / "docs" / "oversight.md"
+PAGE = Path(__file__).parents[2] / "docs" / "policies.md"
 
 IN_WORDS = {
     Position.RUN: "the end of a run ([`run.active()`](frameworks.md#one-of-several-runs))",
@@ -24,10 +24,8 @@ IN_WORDS = {
     Position.CODE: "the level of code (`code=…`)",
     Position.SHARED_OBJECTS: "shared objects (`concurrent_mutation=…`)",
     Position.PASTS: "a past (`past=…`)",
-    Position.READERS: (
-        "readers of partial values ([`partial_values`](executors-and-models.md#values-while-they-arrive))"
-    ),
-    Position.COMPACTION: "compaction ([long steps](executors-and-models.md#long-steps))",
+    Position.READERS: ("readers of partial values ([`partial_values`](steps.md#values-while-they-arrive))"),
+    Position.COMPACTION: "compaction ([long steps](steps.md#long-steps))",
     Position.MODEL: "recorders ([`cassette`](testing.md#recorded-exchanges))",
     Position.EGRESS: "egress (`egress=…`)",
 }

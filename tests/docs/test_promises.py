@@ -1,4 +1,4 @@
-"""Each promise of `docs/durability.md` is kept by tests, which are named here."""
+"""Each promise of `docs/durability-promises.md` is kept by tests, which are named here."""
 
 import ast
 import re
@@ -11,7 +11,7 @@ from tests.faults.durable.switches import SWITCHES
 from tests.faults.generated.controls import CONTROLS
 
 _PROJECT = Path(__file__).parents[2]
-_PAGE = _PROJECT / "docs/durability.md"
+_PAGE = _PROJECT / "docs/durability-promises.md"
 _FILES_OF_CONTROLS = ("test_journal_kill_controls.py", "test_journal_contention.py")
 
 _PROMISES: Mapping[str, tuple[str, ...]] = {

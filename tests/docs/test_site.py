@@ -77,3 +77,16 @@ def test_the_navigation_names_every_page_once() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(PROJECT).as_posix())
 def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
     assert list(broken_links(page)) == []
+
+
+MINUTES_OF_A_PAGE = 25
+WORDS_PER_MINUTE = 230
+
+
+def test_no_page_takes_more_than_twenty_five_minutes() -> None:
+    counts = {
+        page.name: len(re.sub(r"\]\([^)]*\)(\{[^}]*\})?", "", page.read_text(encoding="utf-8")).split())
+        for page in sorted((PROJECT / "docs").glob("*.md"))
+    }
+    longest = MINUTES_OF_A_PAGE * WORDS_PER_MINUTE
+    assert [f"{name}: {words}" for name, words in counts.items() if words > longest] == []

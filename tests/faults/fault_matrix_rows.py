@@ -58,8 +58,8 @@ def _status(status: int, **fields: Any) -> Callable[[Spoken], ModelReply]:
 
 _REFUSED = Fails(error=ModelStatusError)
 _BUSY = Fails(error=ModelStatusError, is_transient=True, is_retried=True)
-_WAITING = {"first_event_timeout_seconds": LIMIT_SECONDS, "idle_timeout_seconds": LIMIT_SECONDS}
-_SILENT = {"first_event_timeout_seconds": 25.0, "idle_timeout_seconds": LIMIT_SECONDS}
+_WAITING = {"first_event_timeout": LIMIT_SECONDS, "idle_timeout": LIMIT_SECONDS}
+_SILENT = {"first_event_timeout": 25.0, "idle_timeout": LIMIT_SECONDS}
 
 WAITING_FAULTS = (
     Fault(
@@ -102,7 +102,7 @@ WAITING_FAULTS = (
         name="a trickle that does not end in time",
         reply=says_hello(pacing=ReplyPacing(write_bytes=1, between_writes_seconds=0.1)),
         end=Fails(error=RequestTimeoutError),
-        settings={"timeout_seconds": LIMIT_SECONDS},
+        settings={"timeout": LIMIT_SECONDS},
     ),
 )
 """The rows that take their time."""

@@ -39,9 +39,9 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
 def make(**arguments: Any) -> NighthawkMiddleware:
     return NighthawkMiddleware(
         app,
-        executor=CallbackExecutor(carry_out),
+        model=CallbackExecutor(carry_out),
         max_concurrent_requests=1,
-        request_timeout_seconds=60,
+        request_timeout=60,
         tree=nh.observe.TaskTree(),
         **arguments,
     )

@@ -15,8 +15,7 @@ from nighthawk_async.credentials import Token, bearer
 from nighthawk_async.errors import ConfigurationError, ModelProviderError, ModelStatusError
 from nighthawk_async.models import batch as batch_module
 from nighthawk_async.observe import NodeView
-from nighthawk_async.parallel import map as parallel_map
-from nighthawk_async.parallel import settle
+from nighthawk_async.parallel import map as parallel_map, settle
 from nighthawk_async.testing import ModelReply, ModelServer, RecordedRequest, ScriptedModel, cassette
 from nighthawk_async.types.usage import Usage
 

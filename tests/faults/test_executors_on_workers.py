@@ -36,7 +36,7 @@ async def test_steps_on_a_worker_share_batches(monkeypatch: pytest.MonkeyPatch) 
             model="anthropic:tested", model_settings={"structured_output": True}
         )
         batched = nh.batched(model, max_requests=4, window_seconds=60)
-        async with nh.run(batched) as run, Processes(2, calls_per_worker=4) as workers:
+        async with nh.run(batched) as run, Processes(2, max_concurrent_per_worker=4) as workers:
             assert await parallel.map(double, range(8), on=workers) == [2 * each for each in range(8)]
             usage = run.usage_meter.usage
         assert [len(batch.requests) for batch in server.batches.all] == [4, 4]
@@ -51,7 +51,7 @@ async def test_a_coding_agent_works_beside_its_worker_and_spends_from_the_progra
     async with (
         claude.serving(),
         nh.run(claude.configuration()) as run,
-        Processes(1, calls_per_worker=2) as workers,
+        Processes(1, max_concurrent_per_worker=2) as workers,
     ):
         with nh.budget(turns=3) as budget:
             assert await parallel.map(double, [1, 2], on=workers) == [2, 4]

@@ -285,7 +285,7 @@ async def test_the_time_of_a_request_covers_its_credential() -> None:
 
     async with (
         ModelServer([]) as server,
-        nh.run(configuration(server, bearer(fetch), timeout_seconds=0.2)),
+        nh.run(configuration(server, bearer(fetch), timeout=0.2)),
     ):
         with pytest.raises(RequestTimeoutError, match=r"still waiting for the credential after 0\.2 seconds"):
             await count("four")

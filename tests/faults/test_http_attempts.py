@@ -207,9 +207,9 @@ async def test_limits_that_a_response_told_hold_the_next_request() -> None:
     pacer = Pacer()
     async with ModelServer([ModelReply(text="Hello", headers=headers), GOOD]) as server:
         await collect(paced_model(server, pacer))
-        _, error = await read_until_error(paced_model(server, pacer, queue_timeout_seconds=0.1))
+        _, error = await read_until_error(paced_model(server, pacer, queue_timeout=0.1))
         assert isinstance(error, RequestTimeoutError)
-        assert "still waiting for its turn after 0.1 seconds (queue_timeout_seconds)" in str(error)
+        assert "still waiting for its turn after 0.1 seconds (queue_timeout)" in str(error)
         assert len(server.requests) == 1
     assert (pacer.statistics().in_flight, pacer.statistics().waiting) == (0, 0)
 
@@ -310,7 +310,7 @@ async def test_a_header_that_differs_from_request_to_request_switches_no_limit_o
 )
 async def test_however_a_request_ends_its_turn_is_over(reply: ModelReply) -> None:
     pacer = Pacer()
-    limits = {"first_event_timeout_seconds": 0.1, "idle_timeout_seconds": 0.1}
+    limits = {"first_event_timeout": 0.1, "idle_timeout": 0.1}
     async with ModelServer([reply, GOOD]) as server:
         patient = paced_model(server, pacer, max_concurrent_requests=1)
         if reply is GOOD:

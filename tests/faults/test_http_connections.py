@@ -128,9 +128,9 @@ async def test_a_connection_that_does_not_come_about_is_a_timeout_that_names_its
             client = stack.enter_context(socket.socket())
             client.setblocking(False)
             client.connect_ex(listener.getsockname())
-        model = model_at(f"http://127.0.0.1:{listener.getsockname()[1]}/v1", connect_timeout_seconds=0.05)
+        model = model_at(f"http://127.0.0.1:{listener.getsockname()[1]}/v1", connect_timeout=0.05)
         error = await error_of(model, ConnectTimeoutError)
-    assert "within 0.05 seconds (connect_timeout_seconds)" in str(error)
+    assert "within 0.05 seconds (connect_timeout)" in str(error)
     assert error.is_transient
 
 
@@ -139,10 +139,10 @@ async def test_a_response_that_does_not_begin_is_a_timeout_that_names_its_settin
     """The head of a response, and a chunk that holds only a role, are no beginning."""
     reply = ModelReply(text="Hello", ending="hang", ending_after=ending_after)
     async with ModelServer([reply]) as server, open_http_pool() as pool:
-        model = model_at(server.base_url, pool, first_event_timeout_seconds=0.2, idle_timeout_seconds=0.05)
+        model = model_at(server.base_url, pool, first_event_timeout=0.2, idle_timeout=0.05)
         error = await error_of(model, FirstEventTimeoutError)
         assert "no response from 127.0.0.1:" in str(error)
-        assert "within 0.2 seconds (first_event_timeout_seconds)" in str(error)
+        assert "within 0.2 seconds (first_event_timeout)" in str(error)
         assert error.is_transient
         await wait_until_closed(server, pool)
 
@@ -151,14 +151,14 @@ async def test_comments_do_not_stand_for_the_first_event() -> None:
     pings = b": processing\n\n"
     pacing = ReplyPacing(between_writes_seconds=0.02, write_bytes=len(pings))
     async with ModelServer([ModelReply(body=pings * 200 + STREAM, pacing=pacing)]) as server:
-        model = model_at(server.base_url, first_event_timeout_seconds=0.2)
+        model = model_at(server.base_url, first_event_timeout=0.2)
         await error_of(model, FirstEventTimeoutError)
 
 
 async def test_a_response_that_begins_too_late_is_asked_for_again() -> None:
     late = ModelReply(text="Late", ending="hang", ending_after=0)
     async with ModelServer([late, GOOD]) as server, open_http_pool() as pool:
-        model = model_at(server.base_url, pool, first_event_timeout_seconds=5, max_retries=1)
+        model = model_at(server.base_url, pool, first_event_timeout=5, max_retries=1)
         assert text_of(await collect(model)) == "Hello"
         assert len(server.requests) == 2
         await wait_until_closed(server, pool)
@@ -167,9 +167,9 @@ async def test_a_response_that_begins_too_late_is_asked_for_again() -> None:
 async def test_a_silent_server_is_a_timeout_that_names_its_setting() -> None:
     reply = ModelReply(text="Hello", ending="hang", ending_after=2)
     async with ModelServer([reply]) as server, open_http_pool() as pool:
-        error = await error_of(model_at(server.base_url, pool, idle_timeout_seconds=0.2), IdleTimeoutError)
+        error = await error_of(model_at(server.base_url, pool, idle_timeout=0.2), IdleTimeoutError)
         assert "no sign of life from 127.0.0.1:" in str(error)
-        assert "for 0.2 seconds (idle_timeout_seconds)" in str(error)
+        assert "for 0.2 seconds (idle_timeout)" in str(error)
         assert error.is_transient
         await wait_until_closed(server, pool)
 
@@ -179,10 +179,10 @@ async def test_a_slow_trickle_ends_at_the_limit_of_the_whole_request() -> None:
         text="x" * 10_000, pacing=ReplyPacing(between_writes_seconds=0.02, fragment_characters=1)
     )
     async with ModelServer([reply] * 3) as server, open_http_pool() as pool:
-        model = model_at(server.base_url, pool, timeout_seconds=1, idle_timeout_seconds=5, max_retries=2)
+        model = model_at(server.base_url, pool, timeout=1, idle_timeout=5, max_retries=2)
         error = await error_of(model, RequestTimeoutError)
         assert "no complete response" in str(error)
-        assert "within 1 seconds (timeout_seconds)" in str(error)
+        assert "within 1 seconds (timeout)" in str(error)
         assert not error.is_transient
         assert len(server.requests) == 1
         await wait_until_closed(server, pool)
@@ -191,7 +191,7 @@ async def test_a_slow_trickle_ends_at_the_limit_of_the_whole_request() -> None:
 async def test_signs_of_life_keep_a_slow_response_going() -> None:
     pacing = ReplyPacing(between_writes_seconds=0.05, fragment_characters=1)
     async with ModelServer([ModelReply(text="x" * 12, pacing=pacing)]) as server:
-        events = await collect(model_at(server.base_url, idle_timeout_seconds=5))
+        events = await collect(model_at(server.base_url, idle_timeout=5))
     assert text_of(events) == "x" * 12
 
 
@@ -201,22 +201,20 @@ async def test_comments_are_signs_of_life() -> None:
     begun = b'data: {"choices":[{"delta":{"content":"Oh "},"finish_reason":null}]}\n\n'
     async with ModelServer([ModelReply(body=begun + pings * 120 + STREAM, pacing=pacing)]) as server:
         began = time.monotonic()
-        assert text_of(await collect(model_at(server.base_url, idle_timeout_seconds=5))) == "Oh Hi"
+        assert text_of(await collect(model_at(server.base_url, idle_timeout=5))) == "Oh Hi"
         assert time.monotonic() - began > 5
 
 
 async def test_without_limits_a_response_takes_its_time() -> None:
     async with ModelServer([ModelReply(text="Hi", pacing=ReplyPacing(first_byte_seconds=0.05))]) as server:
-        model = model_at(
-            server.base_url, idle_timeout_seconds=None, timeout_seconds=None, first_event_timeout_seconds=None
-        )
+        model = model_at(server.base_url, idle_timeout=None, timeout=None, first_event_timeout=None)
         assert text_of(await collect(model)) == "Hi"
 
 
 async def test_a_retry_does_not_begin_when_the_limit_would_pass_meanwhile() -> None:
     reply = ModelReply(status=503, headers={"retry-after": "30"})
     async with ModelServer([reply, GOOD]) as server:
-        error = await error_of(model_at(server.base_url, timeout_seconds=5, max_retries=2), ModelStatusError)
+        error = await error_of(model_at(server.base_url, timeout=5, max_retries=2), ModelStatusError)
         assert error.status == 503
         assert len(server.requests) == 1
 

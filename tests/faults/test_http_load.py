@@ -19,7 +19,7 @@ async def test_concurrent_requests_complete_and_share_connections_with_the_next_
     finished: list[object] = []
     reply = ModelReply(text="Hello", pacing=ReplyPacing(first_byte_seconds=0.2))
     async with ModelServer(lambda _: reply) as server, open_http_pool() as pool:
-        model = model_at(server.base_url, pool, connect_timeout_seconds=60)
+        model = model_at(server.base_url, pool, connect_timeout=60)
 
         async def ask() -> None:
             finished.append((await collect(model))[-1])
@@ -38,7 +38,7 @@ async def test_concurrent_requests_complete_and_share_connections_with_the_next_
 async def test_requests_cancelled_in_the_middle_leave_no_connection() -> None:
     reply = ModelReply(text="Hello", ending="hang", ending_after=2)
     async with ModelServer(lambda _: reply) as server, open_http_pool() as pool:
-        model = model_at(server.base_url, pool, connect_timeout_seconds=60)
+        model = model_at(server.base_url, pool, connect_timeout=60)
         with anyio.fail_after(240):
             async with anyio.create_task_group() as task_group:
                 for _ in range(REQUESTS):
@@ -57,7 +57,7 @@ async def test_an_event_loop_that_is_busy_starting_others_takes_no_connection_fo
 ) -> None:
     pass_seconds = stop_clock(anyio_backend_name, monkeypatch)
     async with ModelServer(lambda _: ModelReply(text="Hello")) as server, open_http_pool() as pool:
-        model = model_at(server.base_url, pool, connect_timeout_seconds=0.5)
+        model = model_at(server.base_url, pool, connect_timeout=0.5)
 
         async def ask() -> None:
             pass_seconds(0.01)  # what a program does before it asks

@@ -153,7 +153,7 @@ async def test_the_time_limit_holds_while_events_that_came_at_once_are_decoded(
     monkeypatch.setattr(ChatResponseDecoder, "feed", feed_slowly)
     async with raw_server(answering(head() + delta("x") * 1_000 + END)) as url:
         with pytest.raises(RequestTimeoutError, match=r"0\.3 seconds"):
-            await collect(model_at(url, timeout_seconds=0.3))
+            await collect(model_at(url, timeout=0.3))
 
 
 @pytest.mark.usefixtures("one_clock")
@@ -164,7 +164,7 @@ async def test_a_complete_response_is_handed_on_although_its_reader_takes_longer
     pass_seconds = stop_clock(anyio_backend_name, monkeypatch)
     async with raw_server(answering(head() + delta("x") * 3 + END)) as url:
         received: list[ModelEvent] = []
-        async with model_at(url, timeout_seconds=5).stream(HELLO) as events:
+        async with model_at(url, timeout=5).stream(HELLO) as events:
             async for event in events:
                 received.append(event)
                 pass_seconds(2)

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from nighthawk_async.testing.model_reply import ModelReply, RecordedRequest, ReplyPacing, ReplyProtocol
 from nighthawk_async.testing.model_server_anthropic import AnthropicReplies

@@ -107,7 +107,7 @@ async def test_successes_make_room_for_more_at_once() -> None:
 async def test_a_server_that_wants_no_pause_is_not_hammered() -> None:
     server = CrowdedServer(most=0, window_seconds=1, retry_after="0")
     start = anyio.current_time()
-    (error,) = await ask_all(server.model(Pacer(), max_retries=20, timeout_seconds=None), 1)
+    (error,) = await ask_all(server.model(Pacer(), max_retries=20, timeout=None), 1)
     assert isinstance(error, ModelStatusError)
     assert error.retries == 20
     assert anyio.current_time() - start > 0.75 * (0.5 + 1 + 2 + 4 + 16 * 8)
@@ -116,7 +116,7 @@ async def test_a_server_that_wants_no_pause_is_not_hammered() -> None:
 async def test_the_wait_for_a_turn_does_not_count_against_the_time_of_a_request() -> None:
     server = CrowdedServer(most=100, window_seconds=1)
     start = anyio.current_time()
-    model = server.model(Pacer(), requests_per_minute=10, timeout_seconds=5)
+    model = server.model(Pacer(), requests_per_minute=10, timeout=5)
     assert await ask_all(model, 100) == []
     assert anyio.current_time() - start > 9 * 60
 
@@ -124,10 +124,10 @@ async def test_the_wait_for_a_turn_does_not_count_against_the_time_of_a_request(
 async def test_the_wait_for_a_turn_has_a_limit_of_its_own_when_asked_for() -> None:
     server = CrowdedServer(most=100, window_seconds=1)
     pacer = Pacer()
-    errors = await ask_all(server.model(pacer, requests_per_minute=10, queue_timeout_seconds=100), 30)
+    errors = await ask_all(server.model(pacer, requests_per_minute=10, queue_timeout=100), 30)
     assert len(server.asked) == 20
     assert len(errors) == 10
     for error in errors:
         assert isinstance(error, RequestTimeoutError)
-        assert "still waiting for its turn after 100 seconds (queue_timeout_seconds)" in str(error)
+        assert "still waiting for its turn after 100 seconds (queue_timeout)" in str(error)
     assert pacer.statistics() == PacerStatistics(in_flight=0, waiting=0)

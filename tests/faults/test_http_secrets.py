@@ -10,8 +10,7 @@ import anyio
 import pytest
 from anyio.abc import SocketStream
 from opentelemetry import trace
-from opentelemetry.sdk.trace import Span as SdkSpan
-from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace import Span as SdkSpan, TracerProvider
 
 from nighthawk_async.errors import ConfigurationError, ModelError
 from nighthawk_async.models.http_pool import open_http_pool

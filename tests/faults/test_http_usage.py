@@ -156,7 +156,7 @@ async def test_a_step_cancelled_before_the_first_output_counts_what_it_cost(
         (ModelReply(text="lost", ending="close", ending_after=1), False, {}),
         (ModelReply(error={"message": "overloaded", "type": "overloaded_error"}), False, {}),
         # Long enough for the second attempt on a busy machine.
-        (ModelReply(text="late", ending="hang", ending_after=0), False, {"first_event_timeout_seconds": 5}),
+        (ModelReply(text="late", ending="hang", ending_after=0), False, {"first_event_timeout": 5}),
     ],
 )
 async def test_an_attempt_that_may_have_cost_something_leaves_the_usage_incomplete(

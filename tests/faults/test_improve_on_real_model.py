@@ -44,7 +44,7 @@ async def test_the_block_of_the_tutorial_is_improved(tmp_path: Path) -> None:
             wordings=[WORDING],
             proposals=0,
             examples=0,
-            executor=f"local:{NAME}",
+            model=f"local:{NAME}",
             folder=tmp_path / "improvement",
         )
     assert improvement.wording == WORDING

@@ -90,7 +90,7 @@ def test_without_recorded_decisions_a_stream_has_another_order(make_lives: Make)
 def queue_killer() -> Iterator[ProgramKiller]:
     """A killer of a worker whose queue has a call that ends its process."""
     program = "tests.faults.durable.poisoned_queue:main"
-    with ProgramKiller(program, {}, path=[ROOT, ROOT / "src"], timeout_seconds=LIFE_SECONDS) as opened:
+    with ProgramKiller(program, {}, path=[ROOT, ROOT / "src"], timeout=LIFE_SECONDS) as opened:
         yield opened
 
 

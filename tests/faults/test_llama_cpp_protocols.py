@@ -95,7 +95,7 @@ async def access(anyio_backend: object) -> AsyncIterator[ServerAccess]:
         context_tokens=512,
         parallel_requests=2,
         threads=1,
-        start_timeout_seconds=60,
+        start_timeout=60,
     )
     async with open_local_server(launch, program=PROGRAM) as server, server.admit() as its_access:
         yield its_access

@@ -191,7 +191,7 @@ async def test_the_server_answers_nobody_without_its_key_and_no_web_page() -> No
         context_tokens=256,
         parallel_requests=1,
         threads=1,
-        start_timeout_seconds=60,
+        start_timeout=60,
     )
     origin = {"origin": "https://elsewhere.example"}
     with anyio.fail_after(240):

@@ -32,7 +32,7 @@ from nighthawk_async.models.local_process import LocalServerLaunch, ServerProces
 
 async def main():
     launch = LocalServerLaunch(
-        gguf=Path(sys.argv[1]), context_tokens=64, parallel_requests=1, threads=1, start_timeout_seconds=30
+        gguf=Path(sys.argv[1]), context_tokens=64, parallel_requests=1, threads=1, start_timeout=30
     )
     process = await ServerProcess.spawn(launch)
     print((await process.wait_until_ready()).address, flush=True)

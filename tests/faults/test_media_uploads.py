@@ -12,8 +12,7 @@ import nighthawk_async as nh
 from nighthawk_async.credentials import Token, bearer
 from nighthawk_async.errors import ConfigurationError, ModelStatusError
 from nighthawk_async.models import batch as batch_module
-from nighthawk_async.parallel import map as parallel_map
-from nighthawk_async.parallel import settle
+from nighthawk_async.parallel import map as parallel_map, settle
 from nighthawk_async.testing import ModelReply, ModelServer, RecordedRequest, cassette
 
 pytestmark = pytest.mark.anyio

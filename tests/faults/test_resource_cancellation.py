@@ -9,8 +9,7 @@ import anyio
 import pytest
 from anyio.abc import TaskStatus
 from anyio.lowlevel import checkpoint
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import nighthawk_async as nh
 from nighthawk_async.testing import CallbackExecutor, StepCall, StepResponse, pass_response

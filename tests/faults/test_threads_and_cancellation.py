@@ -19,6 +19,7 @@ import nighthawk_async as nh
 from nighthawk_async import parallel
 from nighthawk_async.actors import Actor, open_actor
 from nighthawk_async.parallel import under_thread_deadlines
+from nighthawk_async.parallel.calling import call_any
 from nighthawk_async.resilience import fallback, rate_limit, retrying, timeout, vote
 from nighthawk_async.testing import CallbackExecutor, StepCall, StepResponse, pass_response
 
@@ -97,16 +98,16 @@ async def in_a_task(function: Callable[[], object]) -> None:
 
 
 CALLERS: dict[str, Callable[[Callable[..., Any]], Awaitable[object]]] = {
-    "call_any": parallel.call_any,
+    "call_any": call_any,
     "map": lambda function: parallel.map(function, range(3)),
     "race": lambda function: parallel.race(function, range(3)),
     "actor": in_an_actor,
     "task": in_a_task,
     "blocking": lambda function: parallel.gather(nh.blocking(function)()),
-    "vote": lambda function: parallel.call_any(vote(function)),
-    "retrying": lambda function: parallel.call_any(retrying(function)),
-    "fallback": lambda function: parallel.call_any(fallback(function, function)),
-    "rate limit": lambda function: parallel.call_any(rate_limit(per_minute=60)(function)),
+    "vote": lambda function: call_any(vote(function)),
+    "retrying": lambda function: call_any(retrying(function)),
+    "fallback": lambda function: call_any(fallback(function, function)),
+    "rate limit": lambda function: call_any(rate_limit(per_minute=60)(function)),
     "map in map": lambda function: parallel.map(lambda _: parallel.map(function, range(2)), range(2)),
 }
 

@@ -213,7 +213,7 @@ class FedSocket(HttpSocket):
         self._pieces_in = pieces
         self.is_closed = False
 
-    async def _connected(self, timeout_seconds: float | None) -> ByteStream:
+    async def _connected(self, seconds: float | None) -> ByteStream:
         self._stream = self._pieces_in
         return self._pieces_in
 
@@ -233,7 +233,7 @@ def reading_of(pieces: Sequence[bytes], *, ends: bool, request: RequestHead) -> 
     said: list[object] = []
     arrived: dict[int, bytes] = {}  # by the number of pieces, however often it was asked
     try:
-        head = _run(connection.send(request, b"{}", connect_timeout_seconds=None))
+        head = _run(connection.send(request, b"{}", connect_timeout=None))
         said += [(stream.given, head.status, head.headers, head.is_last), arrived]
         while data := _run(connection.receive()):
             arrived[stream.given] = arrived.get(stream.given, b"") + data

@@ -7,8 +7,7 @@ from typing import Literal
 import anyio
 import pytest
 from anyio.lowlevel import checkpoint
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nighthawk_async.actors import (
     LockStatistics,

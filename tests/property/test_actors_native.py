@@ -3,8 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nighthawk_async.actors import (
     Channel,

@@ -2,8 +2,7 @@
 
 import anyio
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nighthawk_async.actors import Channel, Mailbox
 from tests.property.message_schedules import (

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import anyio
 import pytest
 from anyio.lowlevel import checkpoint
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nighthawk_async.actors import SharedCell, SharedMap, Snapshot, shared_maps
 

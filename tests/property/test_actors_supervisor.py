@@ -2,8 +2,7 @@
 
 import anyio
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nighthawk_async.actors import Restart, SupervisorStrategy
 from nighthawk_async.actors.supervisor_child import RestartLimit

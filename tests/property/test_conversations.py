@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
+from hypothesis import Phase, given, settings, strategies as st
 
 import nighthawk_async as nh
 from nighthawk_async.agent.task import Conversation

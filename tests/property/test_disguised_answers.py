@@ -5,8 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import anyio
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 import nighthawk_async as nh
 from nighthawk_async.models import ToolCall

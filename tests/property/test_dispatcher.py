@@ -1,7 +1,6 @@
 """The dispatcher of workers against a model of what it must keep, under any order of events."""
 
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from nighthawk_async.distributed.dispatch import (
@@ -25,7 +24,7 @@ class DispatcherMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.dispatcher: Dispatcher[int] = Dispatcher(
-            calls_per_worker=MOST, max_placements=MAX_PLACEMENTS, grace_seconds=GRACE
+            max_concurrent_per_worker=MOST, max_placements=MAX_PLACEMENTS, grace_seconds=GRACE
         )
         self.now = 0.0
         self.workers: dict[int, set[int]] = {}

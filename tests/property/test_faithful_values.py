@@ -13,8 +13,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 import pydantic
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PrivateAttr, SecretStr
 
 from nighthawk_async.journal.errors import JournalValueError

@@ -7,8 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 import anyio
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import nighthawk_async as nh
 from tests.unit.policies.gathered_steps import Play, PlayingExecutor, evaluate, refused

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 import anyio
 import pytest
 from anyio import wait_all_tasks_blocked
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nighthawk_async.errors import ApprovalDeniedError, ApprovalExpiredError
 from nighthawk_async.policies.people.approvals import Approval, request_approval
@@ -90,7 +89,7 @@ async def test_no_approval_without_a_quorum_and_nothing_stays_pending(
         with anyio.move_on_after(cancelled_at):
             try:
                 approval = await request_approval(
-                    "act", arguments={"n": 1}, quorum=quorum, approvers=ASKED, expires=expires
+                    "act", arguments={"n": 1}, quorum=quorum, approvers=ASKED, timeout=expires
                 )
             except (ApprovalDeniedError, ApprovalExpiredError) as error:
                 result.append(error)

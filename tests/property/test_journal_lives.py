@@ -11,8 +11,7 @@ from typing import Any, Literal
 import anyio
 import pytest
 import trio
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import nighthawk_async as nh
 from nighthawk_async.journal import JournalError

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 from nighthawk_async.journal import JournalAuditError, JournalKeyError, Record
 from nighthawk_async.journal.audit import Audit

@@ -9,8 +9,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nighthawk_async.journal.errors import JournalValueError
 from nighthawk_async.journal.values import decode_value, encode_value

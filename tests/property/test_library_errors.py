@@ -9,11 +9,9 @@ from pathlib import Path
 
 import httpx
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from nighthawk_async.library import FetchError, LibraryError, Workspace
-from nighthawk_async.library import web as web_module
+from nighthawk_async.library import FetchError, LibraryError, Workspace, web as web_module
 
 DIGITS = "9" * 5_000
 _pieces = st.sampled_from(

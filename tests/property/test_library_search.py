@@ -3,8 +3,7 @@
 import time
 
 import regex
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nighthawk_async.library.changes import unified
 from nighthawk_async.library.patch_forms import read_patch

@@ -4,8 +4,7 @@ import keyword
 import re
 import textwrap
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nighthawk_async.errors import NaturalParseError
 from nighthawk_async.natural.program import find_tokens, parse_bindings, parse_program, unescape

@@ -3,8 +3,7 @@
 import json
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nighthawk_async.errors import ModelProtocolError
 from nighthawk_async.types.model import ResponseFinished, TextDelta, ToolCallCompleted

@@ -4,8 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nighthawk_async.errors import ModelProtocolError
 from nighthawk_async.types.model import ModelEvent, ResponseFailed, ResponseFinished, ToolCallCompleted

@@ -11,8 +11,7 @@ from typing import Any, Literal, TypeAlias
 import anyio
 import pytest
 from anyio.lowlevel import checkpoint
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nighthawk_async import parallel
 from nighthawk_async.parallel import NothingToRaceError

@@ -10,17 +10,10 @@ from dataclasses import dataclass, field
 import anyio
 import pytest
 from anyio.lowlevel import checkpoint
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from nighthawk_async.parallel import (
-    TaskCancelledError,
-    TaskHandle,
-    Tasks,
-    cancel_requested,
-    open_task_root,
-    open_tasks,
-)
+from nighthawk_async.parallel import TaskCancelledError, TaskHandle, Tasks, cancel_requested, open_tasks
+from nighthawk_async.parallel.task_current import open_task_root
 
 pytestmark = pytest.mark.anyio
 

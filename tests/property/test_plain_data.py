@@ -8,8 +8,7 @@ from typing import Any
 
 import attrs
 import msgspec
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel, RootModel
 from pydantic_core import to_jsonable_python

@@ -3,8 +3,7 @@
 from random import Random
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from nighthawk_async.models.http_h11 import AnyExchange
 from nighthawk_async.models.http_library import httpx

@@ -5,8 +5,7 @@ import math
 import re
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nighthawk_async.configuration import JsonRendererStyle, StepContextLimits
 from nighthawk_async.prompt.previews import render_preview

@@ -8,8 +8,7 @@ from collections import OrderedDict, deque
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nighthawk_async.configuration import JsonRendererStyle, StepContextLimits
 from nighthawk_async.prompt import tokens

@@ -3,8 +3,7 @@
 import json
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nighthawk_async.agent.schemas import compact_schema, strict_schema
 from nighthawk_async.errors import ConfigurationError

@@ -5,8 +5,7 @@ from collections.abc import Callable, Sequence
 import anyio
 import pytest
 from anyio.lowlevel import checkpoint
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import nighthawk_async as nh
 from nighthawk_async.resilience import Baseline, retrying

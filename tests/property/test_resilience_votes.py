@@ -7,8 +7,7 @@ from typing import Any, TypeAlias
 import anyio
 import pytest
 from anyio.lowlevel import checkpoint
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nighthawk_async.parallel import Failed, Succeeded
 from nighthawk_async.resilience import VoteError, plurality, vote

@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import nighthawk_async as nh
 from nighthawk_async.prompt.tokens import TokenCounter

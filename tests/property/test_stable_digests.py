@@ -4,8 +4,7 @@ import copy
 import math
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nighthawk_async.parallel.task_node import UNSTABLE
 from nighthawk_async.values.stable_digest import stable_digest

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 import anyio
 import pytest
 from anyio.lowlevel import checkpoint
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import nighthawk_async as nh
 from nighthawk_async.kernel.run_state import StepAdmission

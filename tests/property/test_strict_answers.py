@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import anyio
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 from jsonschema import Draft202012Validator
 
 import nighthawk_async as nh

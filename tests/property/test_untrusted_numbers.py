@@ -6,8 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nighthawk_async.kernel.usage_meter import UsageMeter
 from nighthawk_async.types.usage import MAX_COUNT, Usage

@@ -65,7 +65,7 @@ def test_a_synchronous_run_takes_a_model_id() -> None:
         ("gpt-5.4-nano", nh.errors.UnknownModelError, "provider:model"),
         ("opnai-chat:gpt-5.4-nano", nh.errors.UnknownModelError, "opnai-chat"),
         (7, nh.NighthawkError, "7 is no step executor.*model id"),
-        (None, nh.NighthawkError, "no step executor"),
+        (None, nh.NighthawkError, "needs a model"),
         (ScriptedModel, nh.NighthawkError, "no step executor"),
     ],
 )
@@ -188,7 +188,7 @@ async def test_the_executor_of_a_function_is_made_once_for_the_steps_of_a_run() 
 
 
 async def test_the_limits_of_a_function_are_those_of_each_step() -> None:
-    @nh.natural_function(limits=nh.BudgetLimits(turns=2))
+    @nh.natural_function(step_budget=nh.BudgetLimits(turns=2))
     async def limited() -> None:
         """natural
         Do it.
@@ -204,7 +204,7 @@ async def test_the_limits_of_a_function_are_those_of_each_step() -> None:
 
 
 async def test_limits_in_generators() -> None:
-    @nh.natural_function(limits=nh.budget(turns=1))
+    @nh.natural_function(step_budget=nh.budget(turns=1))
     async def limited():
         """natural
         Do it.
@@ -218,10 +218,10 @@ async def test_limits_in_generators() -> None:
 
 
 def test_bad_limits() -> None:
-    with pytest.raises(nh.NighthawkError, match="limits must be"):
-        nh.natural_function(limits={"turns": 1})  # pyright: ignore[reportArgumentType, reportCallIssue]
+    with pytest.raises(nh.NighthawkError, match="budget of a step must be"):
+        nh.natural_function(step_budget={"turns": 1})  # pyright: ignore[reportArgumentType, reportCallIssue]
     with pytest.raises(nh.NighthawkError, match="limits something"):
-        nh.natural_function(limits=nh.BudgetLimits())
+        nh.natural_function(step_budget=nh.BudgetLimits())
 
 
 class TestScopeAsDecorator:

@@ -109,7 +109,7 @@ async def test_a_function_is_not_allowed_as_another_one_that_it_claims_to_be(
     ],
 )
 async def test_a_wrapper_of_the_library_cannot_be_given_other_parameters(change: str) -> None:
-    denying = nh.permissions(deny=[nh.rule("send_slowly", to="eve")], default="allow")
+    denying = nh.permissions(deny=[nh.policies.rule("send_slowly", to="eve")], default="allow")
     attributes = dict(vars(send_slowly))
     try:
         result = await carried_out(executing(f"{change}\nawait send_slowly('eve')"), permissions=denying)
@@ -126,7 +126,7 @@ async def charge(order: str, *, idempotency_key: str) -> None:
 
 
 async def test_a_key_that_the_library_adds_is_no_argument_of_a_rule() -> None:
-    allowing = nh.permissions(allow=[nh.rule(charge, order="tea")], default="deny")
+    allowing = nh.permissions(allow=[nh.policies.rule(charge, order="tea")], default="deny")
     for order, kind in (("tea", None), ("gold", "oversight")):
         code = f"from {__name__} import charge\nawait charge(order={order!r})"
         result = await carried_out(executing(code), permissions=allowing)

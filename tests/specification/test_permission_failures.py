@@ -52,7 +52,7 @@ def is_small(call: nh.policies.PermissionCall) -> bool:
 async def test_a_predicate_that_raises_fails_the_step_and_allows_nothing(
     call: nh.models.ToolCall, rules: Any
 ) -> None:
-    broken = nh.permissions(**{rules: nh.rule("send_mail", when=is_small)}, default="allow")
+    broken = nh.permissions(**{rules: nh.policies.rule("send_mail", when=is_small)}, default="allow")
     with pytest.raises(nh.errors.HookError, match=r"is_small.* failed for send_mail: KeyError") as caught:
         await carried_out(call, permissions=broken, human=approving(["ada"]))
     assert caught.value.hook == "send_mail(when=is_small)"
@@ -60,13 +60,13 @@ async def test_a_predicate_that_raises_fails_the_step_and_allows_nothing(
 
 
 async def test_a_predicate_that_raises_for_a_tool_or_a_return_expression_fails_the_step_too() -> None:
-    broken = nh.permissions(deny=nh.rule("*", when=is_small), default="allow")
+    broken = nh.permissions(deny=nh.policies.rule("*", when=is_small), default="allow")
     with pytest.raises(nh.errors.HookError, match="failed for note"):
         await with_tools(tool_call("note", text="x"), permissions=broken)
     with pytest.raises(nh.errors.HookError, match="failed for send_mail"):
         await carried_out(
             end=returning("send_mail(to)"),
-            permissions=nh.permissions(deny=nh.rule("send_mail", when=is_small), default="allow"),
+            permissions=nh.permissions(deny=nh.policies.rule("send_mail", when=is_small), default="allow"),
         )
     assert SENT == []
 
@@ -97,7 +97,7 @@ async def test_traces_are_told_of_decisions_but_not_of_arguments(monkeypatch: py
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     trace_with(monkeypatch, provider)
-    rules = nh.permissions(ask="send_later", deny=nh.rule("send_mail", to="a*"), default="allow")
+    rules = nh.permissions(ask="send_later", deny=nh.policies.rule("send_mail", to="a*"), default="allow")
     await carried_out(evaluating("send_mail(to)"), evaluating("send_later(to)"), permissions=rules)
     events = [
         dict(event.attributes or {})
@@ -169,7 +169,7 @@ async def test_a_rule_that_cannot_compare_or_exits_fails_the_step(
     steps = ScriptedSteps(
         executing("try:\n    send_mail(INCOMPARABLE)\nexcept BaseException:\n    pass"), returning("None")
     )
-    denying = nh.permissions(deny=nh.rule("send_mail", **patterns), default="allow")
+    denying = nh.permissions(deny=nh.policies.rule("send_mail", **patterns), default="allow")
     async with nh.run(steps.executor, permissions=denying):
         with pytest.raises(nh.errors.HookError, match=rf"failed for send_mail: {message}"):
             await work_with_incomparable()

@@ -288,8 +288,8 @@ async def test_an_object_that_is_denied_is_not_called_by_its_method_either(targe
 async def test_an_object_that_a_function_is_bound_to_is_its_argument() -> None:
     call = evaluating("send_mail.__get__('eve')()")
     for permissions in (
-        nh.permissions(deny=nh.rule("send_mail", to="eve"), default="allow"),
-        nh.permissions(allow=nh.rule("send_mail", to="ada"), default="deny"),
+        nh.permissions(deny=nh.policies.rule("send_mail", to="eve"), default="allow"),
+        nh.permissions(allow=nh.policies.rule("send_mail", to="ada"), default="deny"),
     ):
         (envelope,) = await envelopes_of(call, permissions=permissions)
         assert envelope["error"]["kind"] == "oversight"

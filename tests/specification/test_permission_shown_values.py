@@ -17,11 +17,11 @@ ASKING = nh.permissions(ask=shop.transfer, default="allow")
 CHEAP, CHEAP_WHEN = (
     nh.permissions(allow=["*.I", "*.Money", each], default="deny")
     for each in (
-        nh.rule("transfer", amount=lambda amount: amount < 100),
-        nh.rule("transfer", when=lambda call: call.arguments["amount"] < 100),
+        nh.policies.rule("transfer", amount=lambda amount: amount < 100),
+        nh.policies.rule("transfer", when=lambda call: call.arguments["amount"] < 100),
     )
 )
-DEAR = nh.permissions(deny=nh.rule("transfer", amount=lambda amount: amount >= 100), default="allow")
+DEAR = nh.permissions(deny=nh.policies.rule("transfer", amount=lambda amount: amount >= 100), default="allow")
 
 
 @pytest.fixture(autouse=True)
@@ -152,10 +152,10 @@ async def test_a_number_that_is_what_it_shows_fits(code: str) -> None:
 
 async def test_a_text_that_equals_everything_fits_no_rule() -> None:
     code = "class S(str):\n  def __eq__(self, other): return True\n  __hash__ = None\ntransfer(5, S('EVE'))"
-    allowing = nh.permissions(allow=["*.S", nh.rule("transfer", to="bob")], default="deny")
+    allowing = nh.permissions(allow=["*.S", nh.policies.rule("transfer", to="bob")], default="deny")
     assert "transfer is not permitted" in (await tried(code, allowing)).error["message"]
     inside = code.replace("S('EVE')", "[S('EVE')]")
-    equal = nh.permissions(allow=["*.S", nh.rule("transfer", to=["bob"])], default="deny")
+    equal = nh.permissions(allow=["*.S", nh.policies.rule("transfer", to=["bob"])], default="deny")
     assert "transfer is not permitted" in (await tried(inside, equal)).error["message"]
 
 
@@ -186,7 +186,7 @@ async def test_an_object_of_a_class_that_no_module_exports_can_be_approved_and_f
     assert (await tried(code, ASKING, handler)).error is None
     assert handler.requests[0].arguments["to"] == {"name": "bob"}
     allowing = nh.permissions(
-        allow=["dataclasses.dataclass", "*.D", nh.rule("transfer", to=lambda to: to.name == "bob")],
+        allow=["dataclasses.dataclass", "*.D", nh.policies.rule("transfer", to=lambda to: to.name == "bob")],
         default="deny",
     )
     assert (await tried(code, allowing)).error is None
@@ -215,7 +215,7 @@ COMPUTING = [
 async def test_a_mapping_that_makes_what_it_does_not_hold_is_not_approved(code: str) -> None:
     result = await tried(f"{code}\ntransfer(5, x)", ASKING, approving(["ada"]))
     assert result.error["kind"] == "oversight"
-    allowing = nh.permissions(allow=nh.rule("transfer", to=lambda to: True), default="deny")
+    allowing = nh.permissions(allow=nh.policies.rule("transfer", to=lambda to: True), default="deny")
     assert (await tried(f"{code}\ntransfer(5, x)", allowing)).error["kind"] == "oversight"
     assert DONE == []
 

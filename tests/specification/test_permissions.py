@@ -132,7 +132,11 @@ async def test_functions_that_the_code_of_the_step_defines_are_its_own_but_what_
 
 async def test_rules_look_at_the_evaluated_arguments() -> None:
     only_colleagues = nh.permissions(
-        allow=[nh.rule("send_mail", to="*@example.com", when=lambda call: len(call.arguments["body"]) < 10)],
+        allow=[
+            nh.policies.rule(
+                "send_mail", to="*@example.com", when=lambda call: len(call.arguments["body"]) < 10
+            )
+        ],
         default="deny",
     )
     result = await carried_out(

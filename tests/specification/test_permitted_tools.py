@@ -32,7 +32,7 @@ def _nothing_is_sent() -> None:
     SENT.clear()
 
 
-@pytest.mark.parametrize("target", ["pay_now", "pay*", pay, "pay", nh.rule(pay, amount="1*")])
+@pytest.mark.parametrize("target", ["pay_now", "pay*", pay, "pay", nh.policies.rule(pay, amount="1*")])
 async def test_a_tool_that_is_denied_is_not_called(target: Any) -> None:
     denying = nh.permissions(deny=target, default="allow")
     result = await with_tools(tool_call("pay_now", amount="12"), permissions=denying)
@@ -41,7 +41,7 @@ async def test_a_tool_that_is_denied_is_not_called(target: Any) -> None:
 
 
 async def test_rules_see_the_validated_arguments_of_a_tool_with_its_defaults() -> None:
-    small = nh.rule("pay_now", currency="EUR", when=lambda call: call.arguments["amount"] < 100)
+    small = nh.policies.rule("pay_now", currency="EUR", when=lambda call: call.arguments["amount"] < 100)
     result = await with_tools(
         tool_call("pay_now", amount="50"),
         tool_call("pay_now", amount="500"),
@@ -113,7 +113,7 @@ async def test_the_tools_of_the_runtime_follow_rules_that_name_them() -> None:
         executing("x = 1"),
         evaluating("1"),
         permissions=nh.permissions(
-            deny=["nh_exec", nh.rule("nh_eval", expression="*open*")], default="allow"
+            deny=["nh_exec", nh.policies.rule("nh_eval", expression="*open*")], default="allow"
         ),
     )
     assert result.error["message"] == "nh_exec is not permitted (deny rule nh_exec)"

@@ -188,7 +188,7 @@ async def test_model_and_limits_of_one_step() -> None:
         assert await nh.step("Go.", model=other) == {}
         with pytest.raises(nh.BudgetExceededError, match="turns"):
             await nh.step(
-                "Go.", model=ScriptedModel([model_response(text="Well")]), limits=nh.BudgetLimits(turns=1)
+                "Go.", model=ScriptedModel([model_response(text="Well")]), budget=nh.BudgetLimits(turns=1)
             )
 
 

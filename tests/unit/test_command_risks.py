@@ -1,8 +1,7 @@
 """The risks of shell commands, however they are spelled."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nighthawk_async.command_risks import risks_of, risks_of_arguments
 from tests.cases import every

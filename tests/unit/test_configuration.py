@@ -18,7 +18,7 @@ class Caps(BaseModel):
 class ServerSettings(BaseModel):
     temperature: float = 0.5
     seed: int | None = None
-    timeout_seconds: float | None = None
+    timeout: float | None = None
     capabilities: Caps = Field(default_factory=Caps)
     betas: list[str] = Field(default_factory=lambda: ["early"])
 
@@ -53,14 +53,14 @@ def test_5_2_model_settings_may_be_a_pydantic_model_whose_declared_defaults_coun
 
 
 def test_none_counts_where_it_was_given() -> None:
-    given = ServerSettings(timeout_seconds=None, capabilities=Caps(output_tokens=None))
+    given = ServerSettings(timeout=None, capabilities=Caps(output_tokens=None))
     assert settings_of(given) == {
         "temperature": 0.5,
-        "timeout_seconds": None,
+        "timeout": None,
         "capabilities": {"context_tokens": 8_000, "output_tokens": None},
         "betas": ["early"],
     }
-    assert settings_of({"timeout_seconds": None}) == {"timeout_seconds": None}
+    assert settings_of({"timeout": None}) == {"timeout": None}
 
 
 def test_settings_that_are_neither_a_mapping_nor_a_model_are_refused() -> None:
@@ -81,7 +81,7 @@ def test_a_key_in_the_settings_is_not_shown() -> None:
     "fields",
     [
         {"max_turns": 0},
-        {"step_timeout_seconds": 0},
+        {"step_timeout": 0},
         {"provided_tools": ["nh_fly"]},
         {"outcome_transport": "pigeon"},
         {"json_renderer_style": "loud"},

@@ -20,9 +20,9 @@ OWN = (
 
 
 def test_closest() -> None:
-    known = ["temperature", "top_p", "timeout_seconds", "max_tokens", "max_retries"]
+    known = ["temperature", "top_p", "timeout", "max_tokens", "max_retries"]
     assert closest("temprature", known) == "temperature"
-    assert closest("timeout", known) == "timeout_seconds"
+    assert closest("timeout", known) == "timeout"
     assert closest("max", known) is None  # begins two
     assert closest("logprobs", known) is None
     assert did_you_mean("maxtokens", known) == " Did you mean 'max_tokens'?"
@@ -32,7 +32,7 @@ def test_closest() -> None:
 @pytest.mark.parametrize("model_id", OWN)
 @pytest.mark.parametrize(
     ("mistyped", "meant"),
-    [("temprature", "temperature"), ("apikey", "api_key"), ("timeout", "timeout_seconds")],
+    [("temprature", "temperature"), ("apikey", "api_key"), ("timeout", "timeout")],
 )
 def test_a_mistyped_setting_is_refused(model_id: str, mistyped: str, meant: str) -> None:
     with pytest.raises(nh.ConfigurationError, match=f"'{mistyped}' is not known. Did you mean '{meant}'"):

@@ -5,69 +5,98 @@ from typing import TYPE_CHECKING
 from ..lazy_exports import attach_exports
 
 if TYPE_CHECKING:
-    from .actor import Actor, ActorHandle, OpenedActor, open_actor
-    from .actor_core import ActorStatistics, ActorStatus
+    from .actor import Actor, ActorHandle as ActorHandle, OpenedActor as OpenedActor, open_actor
+    from .actor_core import ActorStatistics as ActorStatistics, ActorStatus as ActorStatus
     from .errors import (
-        ActorDeadlockError,
+        ActorDeadlockError as ActorDeadlockError,
         ActorEndedError,
         ActorError,
-        ActorInterruptedError,
+        ActorInterruptedError as ActorInterruptedError,
         ChannelClosedError,
-        JobCancelledError,
-        JobRejectedError,
-        LockReentryError,
+        JobCancelledError as JobCancelledError,
+        JobRejectedError as JobRejectedError,
+        LockReentryError as LockReentryError,
         LockTimeoutError,
-        MailboxClosedError,
+        MailboxClosedError as MailboxClosedError,
         MailboxFullError,
-        NameConflictError,
-        NamespaceLeftError,
-        PoolClosedError,
-        PoolDeadlockError,
+        NameConflictError as NameConflictError,
+        NamespaceLeftError as NamespaceLeftError,
+        PoolClosedError as PoolClosedError,
+        PoolDeadlockError as PoolDeadlockError,
         PoolError,
         PoolFullError,
         RestartLimitError,
-        SupervisorDeadlockError,
-        SupervisorEndedError,
+        SupervisorDeadlockError as SupervisorDeadlockError,
+        SupervisorEndedError as SupervisorEndedError,
         SupervisorError,
-        UnknownMailboxError,
-        UnknownNamespaceError,
-        UpdateConflictError,
+        UnknownMailboxError as UnknownMailboxError,
+        UnknownNamespaceError as UnknownNamespaceError,
+        UpdateConflictError as UpdateConflictError,
     )
     from .locks import acquire_gate, acquire_mutex, acquire_semaphore, gate, lock_statistics, mutex, semaphore
-    from .locks_state import LockKind, LockStatistics, Permit
+    from .locks_state import LockKind as LockKind, LockStatistics as LockStatistics, Permit as Permit
     from .mailbox import (
         Channel,
         Mailbox,
-        MessageQueue,
-        QueueStatistics,
-        Receiving,
-        Sending,
+        MessageQueue as MessageQueue,
+        QueueStatistics as QueueStatistics,
+        Receiving as Receiving,
+        Sending as Sending,
         find_mailbox,
         open_mailbox,
         send,
         try_send,
     )
-    from .namespaces import Family, Namespace, NamespaceKind, find_namespace, open_namespace
-    from .pool import Pool, find_pool
-    from .pool_job import JobHandle, JobStatus
-    from .pool_jobs import PoolStatistics
-    from .pool_queue import Backpressure, QueueOrder
-    from .selection import Fired, NothingReady, Received, Select, Sent, SourceClosed, TimedOut, select
-    from .shared_maps import SharedMap, shared_map
-    from .shared_state import SharedCell, SharedStatistics, Snapshot, shared_cell
-    from .supervisor import ActorChild, Child, Supervisor, SupervisorStatistics, SupervisorStatus
-    from .supervisor_child import (
-        ChildState,
-        ChildStatus,
-        Restart,
-        RestartMode,
-        SupervisorEvent,
-        SupervisorEventKind,
-        SupervisorEventStream,
+    from .namespaces import (
+        Family as Family,
+        Namespace as Namespace,
+        NamespaceKind as NamespaceKind,
+        find_namespace,
+        open_namespace,
     )
-    from .supervisor_driver import SupervisedChild, current_child
-    from .supervisor_state import SupervisorStrategy
-    from .task_group import BareTaskGroup, ForeignCancellationError
+    from .pool import Pool, find_pool
+    from .pool_job import JobHandle as JobHandle, JobStatus as JobStatus
+    from .pool_jobs import PoolStatistics as PoolStatistics
+    from .pool_queue import Backpressure as Backpressure, QueueOrder as QueueOrder
+    from .selection import (
+        Fired as Fired,
+        NothingReady,
+        Received,
+        Select as Select,
+        Sent as Sent,
+        SourceClosed,
+        TimedOut,
+        select,
+    )
+    from .shared_maps import SharedMap as SharedMap, shared_map
+    from .shared_state import (
+        SharedCell as SharedCell,
+        SharedStatistics as SharedStatistics,
+        Snapshot as Snapshot,
+        shared_cell,
+    )
+    from .supervisor import (
+        ActorChild as ActorChild,
+        Child as Child,
+        Supervisor,
+        SupervisorStatistics as SupervisorStatistics,
+        SupervisorStatus as SupervisorStatus,
+    )
+    from .supervisor_child import (
+        ChildState as ChildState,
+        ChildStatus as ChildStatus,
+        Restart,
+        RestartMode as RestartMode,
+        SupervisorEvent as SupervisorEvent,
+        SupervisorEventKind as SupervisorEventKind,
+        SupervisorEventStream as SupervisorEventStream,
+    )
+    from .supervisor_driver import SupervisedChild as SupervisedChild, current_child
+    from .supervisor_state import SupervisorStrategy as SupervisorStrategy
+    from .task_group import (
+        BareTaskGroup as BareTaskGroup,
+        ForeignCancellationError as ForeignCancellationError,
+    )
 else:
     __getattr__, __dir__ = attach_exports(
         __name__,
@@ -204,79 +233,24 @@ else:
 
 __all__ = [
     "Actor",
-    "ActorChild",
-    "ActorDeadlockError",
     "ActorEndedError",
     "ActorError",
-    "ActorHandle",
-    "ActorInterruptedError",
-    "ActorStatistics",
-    "ActorStatus",
-    "Backpressure",
-    "BareTaskGroup",
     "Channel",
     "ChannelClosedError",
-    "Child",
-    "ChildState",
-    "ChildStatus",
-    "Family",
-    "Fired",
-    "ForeignCancellationError",
-    "JobCancelledError",
-    "JobHandle",
-    "JobRejectedError",
-    "JobStatus",
-    "LockKind",
-    "LockReentryError",
-    "LockStatistics",
     "LockTimeoutError",
     "Mailbox",
-    "MailboxClosedError",
     "MailboxFullError",
-    "MessageQueue",
-    "NameConflictError",
-    "Namespace",
-    "NamespaceKind",
-    "NamespaceLeftError",
     "NothingReady",
-    "OpenedActor",
-    "Permit",
     "Pool",
-    "PoolClosedError",
-    "PoolDeadlockError",
     "PoolError",
     "PoolFullError",
-    "PoolStatistics",
-    "QueueOrder",
-    "QueueStatistics",
     "Received",
-    "Receiving",
     "Restart",
     "RestartLimitError",
-    "RestartMode",
-    "Select",
-    "Sending",
-    "Sent",
-    "SharedCell",
-    "SharedMap",
-    "SharedStatistics",
-    "Snapshot",
     "SourceClosed",
-    "SupervisedChild",
     "Supervisor",
-    "SupervisorDeadlockError",
-    "SupervisorEndedError",
     "SupervisorError",
-    "SupervisorEvent",
-    "SupervisorEventKind",
-    "SupervisorEventStream",
-    "SupervisorStatistics",
-    "SupervisorStatus",
-    "SupervisorStrategy",
     "TimedOut",
-    "UnknownMailboxError",
-    "UnknownNamespaceError",
-    "UpdateConflictError",
     "acquire_gate",
     "acquire_mutex",
     "acquire_semaphore",

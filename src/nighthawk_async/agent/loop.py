@@ -73,8 +73,7 @@ from .refusals import (
 from .task import AgentTask
 
 if TYPE_CHECKING:
-    from . import made_media
-    from . import readings as lenient
+    from . import made_media, readings as lenient
 else:
     lenient = LazyModule(f"{__package__}.readings")  # most calls have the name of a tool
     made_media = LazyModule(f"{__package__}.made_media")  # few blocks take media

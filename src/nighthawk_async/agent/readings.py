@@ -4,7 +4,7 @@ The answer of a model and the arguments of its calls are brought into the form t
 what can mean several things stays as it is, and is refused with its reason. The text of the model itself is
 never changed: conversations, recordings and journals hold what it wrote.
 
-All forms are listed in `docs/executors-and-models.md`; `answers="strict"` reads none of them.
+All forms are listed in `docs/steps.md`; `answers="strict"` reads none of them.
 """
 
 import ast

@@ -7,28 +7,33 @@ from ..lazy_exports import attach_exports
 if TYPE_CHECKING:
     from .dashboard.application import Dashboard
     from .event_stream import StreamResponse, stream_node, stream_response
-    from .event_stream_encoding import StreamEvent
+    from .event_stream_encoding import StreamEvent as StreamEvent
     from .event_stream_live import events_between
     from .middleware import NighthawkMiddleware
-    from .problems import Problem, find_problem
+    from .problems import Problem as Problem, find_problem
 else:
     __getattr__, __dir__ = attach_exports(
         __name__,
         names={
             "dashboard.application": ("Dashboard",),
-            "event_stream": ("StreamResponse", "stream_node", "stream_response"),
+            "event_stream": (
+                "StreamResponse",
+                "stream_node",
+                "stream_response",
+            ),
             "event_stream_live": ("events_between",),
             "event_stream_encoding": ("StreamEvent",),
             "middleware": ("NighthawkMiddleware",),
-            "problems": ("Problem", "find_problem"),
+            "problems": (
+                "Problem",
+                "find_problem",
+            ),
         },
     )
 
 __all__ = [
     "Dashboard",
     "NighthawkMiddleware",
-    "Problem",
-    "StreamEvent",
     "StreamResponse",
     "events_between",
     "find_problem",

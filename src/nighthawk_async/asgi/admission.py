@@ -10,8 +10,7 @@ from math import inf
 from threading import Lock
 from typing import Literal, TypeAlias
 
-from ..parallel.fair_queue import FairQueue, wake
-from ..parallel.fair_queue import Turn as Position
+from ..parallel.fair_queue import FairQueue, Turn as Position, wake
 from ..pickling import PicklableError
 from .problems import QUEUE_FULL, SHUTTING_DOWN, TOO_MANY_OF_CLIENT, Problem
 

@@ -20,8 +20,7 @@ from ..journal.errors import RunInProgressError, RunPrunedError
 from ..journal_ports import JournalStore, RunJournal
 from ..kernel.environment import get_environment, using_environment
 from ..kernel.run import keeping_resources
-from ..parallel import open_task_root
-from ..parallel.task_current import find_positions
+from ..parallel.task_current import find_positions, open_task_root
 from .admission import RefusedError
 from .exchange import Inbox, Outbox
 from .kept_response import KeptResponse, ResponseCollector

@@ -9,11 +9,11 @@ import anyio
 
 from ..errors import NighthawkError
 from ..executors.choice import ExecutorChoice
-from ..journal_ports import JournalStore
 from ..kernel.policy import Policy
 from ..kernel.run import Run
 from ..kernel.run_state import DEFAULT_MAX_DEPTH, SyncBackend
 from ..kernel.tools import ToolSource
+from ..lazy_exports import LazyModule
 from ..observation import NodeWriter
 from ..observe.tree import TaskTree
 from ..parallel.outcomes import state_after
@@ -29,7 +29,7 @@ from ..policies.arguments import (
     permission_types,
 )
 from ..policies.budgets.budget import Budget
-from ..runs import checked_store, run
+from ..runs import run
 from ..types.code import CodeLevel, CodeLevelName
 from ..types.unset import UNSET, Unset
 from .admission import Admission, RefusedError
@@ -48,10 +48,13 @@ from .serving import Connection, SocketConnection, find_path_template
 from .work import ActiveRequest, Work, using_request
 
 if TYPE_CHECKING:
+    from ..journal import JournalStore, located
+    from ..journal.located import StoreLocation
     from ..skills.skill import SkillSource
     from .durable_requests import DurableRequests
 else:
-    SkillSource = object
+    JournalStore = SkillSource = StoreLocation = object
+    located = LazyModule("nighthawk_async.journal.located")
 
 _LOGGER = logging.getLogger("nighthawk")
 
@@ -160,7 +163,7 @@ class Exchange(Connection):
             request_id=request_id,
             work=work,
         )
-        self._time_limit_seconds = service.settings.request_timeout_seconds
+        self._time_limit_seconds = service.settings.request_timeout
 
     async def _answer(self, app: Application, node: NodeWriter | None) -> None:
         error = await self._carry_out(app)
@@ -264,7 +267,7 @@ class Exchange(Connection):
 class NighthawkMiddleware:
     """ASGI middleware for an application whose requests call natural functions.
 
-        app = NighthawkMiddleware(Starlette(routes=routes), executor=executor, max_concurrent_requests=50)
+        app = NighthawkMiddleware(Starlette(routes=routes), model="provider:name")
 
     There is one `run` for the lifespan of the application, so that all requests share its connections and its
     knowledge of rate limits, and a `scope` for each request, with the id of the request. Where the server or
@@ -279,7 +282,7 @@ class NighthawkMiddleware:
 
     Args:
         app: The application.
-        executor: The executor of the steps, or what makes one; see `nighthawk_async.run`.
+        model: The model of the steps, as for `nighthawk_async.run`.
         max_concurrent_requests: The maximum number of requests and WebSockets in progress at once; None for
             no limit. Further ones wait and are admitted in the order in which they came.
         max_queued_requests: The maximum number that waits. Beyond it the response is 503, before the
@@ -289,23 +292,23 @@ class NighthawkMiddleware:
         client_of: Returns the client of an ASGI connection, or None when it is unknown: a key, a user, an
             address. With it, waiting requests are admitted one of each client in turn, and when all slots are
             taken, the client with the most of them loses its newest to one with fewer.
-        request_timeout_seconds: The time limit of a request from its arrival to the end of its response, in
+        request_timeout: The time limit of a request from its arrival to the end of its response, in
             seconds; None for no limit. After it the response is 504, or the connection is ended. WebSockets
             have no limit.
-        budget: The budget of each request, by an account of its own.
+        request_budget: The budget of each request, by an account of its own.
         grace_seconds: The grace period of requests in progress when the service ends, in seconds. Then they
             are cancelled.
         retry_after_seconds: The value of `Retry-After` when the service is busy; a day at most.
         sync_backend: The same as for `nighthawk_async.run`, like those that follow.
         max_concurrent_steps: The same.
         max_depth: The same.
-        run_budget: The budget of all requests together, as for `nighthawk_async.run`.
+        budget: The budget of the whole service: of all requests together, as for `nighthawk_async.run`.
         tree: A task tree of `nighthawk_async.observe`, which records each request as a top-level node; None
             for the tree that is active where the requests are served.
-        journal: The store, made by `nighthawk_async.journal.open`, in which each request with the header
-            `Idempotency-Key` is a run of its own: sent again, it gets the recorded response, or continues.
-            Keys belong to a client: that of `client_of`, else the one with the same credentials, cookies and
-            certificate. None ignores the header.
+        journal: The store (its path, its address, or what `nighthawk_async.journal.open` has made) in which
+            each request with the header `Idempotency-Key` is a run of its own: sent again, it gets the
+            recorded response, or continues. Keys belong to a client: that of `client_of`, else the one with
+            the same credentials, cookies and certificate. None ignores the header.
         tools: The same as for `nighthawk_async.run`.
         skills: The same as for `nighthawk_async.run`.
         hooks: The same as for `nighthawk_async.run`, like those that follow. Without a lifespan, the hooks of
@@ -333,21 +336,21 @@ class NighthawkMiddleware:
         self,
         app: Application,
         *,
-        executor: ExecutorChoice,
+        model: ExecutorChoice,
         max_concurrent_requests: int | None = None,
         max_queued_requests: int = 100,
         max_requests_per_client: int | None = None,
         client_of: Callable[[AsgiScope], str | None] | None = None,
-        request_timeout_seconds: float | None = None,
-        budget: Budget | None = None,
+        request_timeout: float | None = None,
+        request_budget: Budget | None = None,
         grace_seconds: float = 10.0,
         retry_after_seconds: float = 1.0,
         sync_backend: SyncBackend = "trio",
         max_concurrent_steps: int | None = None,
         max_depth: int = DEFAULT_MAX_DEPTH,
-        run_budget: Budget | None = None,
+        budget: Budget | None = None,
         tree: TaskTree | None = None,
-        journal: JournalStore | None = None,
+        journal: "JournalStore | StoreLocation | None" = None,
         tools: Sequence[ToolSource] | None = None,
         skills: "SkillSource | None" = None,
         hooks: "hook_types.Hooks | Sequence[hook_types.Hooks] | Unset | None" = UNSET,
@@ -374,7 +377,7 @@ class NighthawkMiddleware:
             human=human,
             permissions=permissions,
             egress=egress,
-            budget=run_budget,
+            budget=budget,
             step_budget=step_budget,
             resilience=resilience,
             concurrent_mutation=concurrent_mutation,
@@ -384,7 +387,7 @@ class NighthawkMiddleware:
 
         def make_run() -> Run:
             return run(
-                executor,
+                model,
                 sync_backend=sync_backend,
                 max_concurrent_steps=max_concurrent_steps,
                 max_depth=max_depth,
@@ -397,8 +400,8 @@ class NighthawkMiddleware:
         self._app = app
         settings = Settings(
             make_run=make_run,
-            request_timeout_seconds=_seconds_or_none(request_timeout_seconds, "request_timeout_seconds"),
-            budget=checked_budget(budget),
+            request_timeout=_seconds_or_none(request_timeout, "request_timeout"),
+            request_budget=checked_budget(request_budget),
             grace_seconds=checked_seconds(grace_seconds, "grace_seconds"),
             retry_after_seconds=_retry_after_seconds(retry_after_seconds),
             client_of=client_of,
@@ -458,11 +461,11 @@ class NighthawkMiddleware:
 
 
 def _durable_requests(
-    store: JournalStore, client_of: Callable[[AsgiScope], str | None] | None
+    store: "JournalStore | StoreLocation", client_of: Callable[[AsgiScope], str | None] | None
 ) -> "DurableRequests":
     from .durable_requests import DurableRequests  # here, because many services have no journal
 
-    return DurableRequests(checked_store(store), client_of)
+    return DurableRequests(located.store_at(store), client_of)
 
 
 def _count_or_none(value: object, name: str) -> int | None:

@@ -35,8 +35,8 @@ class Settings:
 
     Args:
         make_run: Returns a new run.
-        request_timeout_seconds: The time limit of a request, in seconds; None for no limit.
-        budget: The budget of each request, by an account of its own; None for no budget.
+        request_timeout: The time limit of a request, in seconds; None for no limit.
+        request_budget: The budget of each request, by an account of its own; None for no budget.
         grace_seconds: The grace period of requests in progress when the service ends, in seconds.
         retry_after_seconds: The number of seconds after which a refused client may try again.
         client_of: Returns the client of a connection; None when clients are unknown.
@@ -45,8 +45,8 @@ class Settings:
     """
 
     make_run: Callable[[], Run]
-    request_timeout_seconds: float | None
-    budget: Budget | None
+    request_timeout: float | None
+    request_budget: Budget | None
     grace_seconds: float
     retry_after_seconds: float
     client_of: Callable[[AsgiScope], str | None] | None
@@ -97,7 +97,9 @@ def checked_budget(value: object) -> Budget | None:
         NighthawkError: It is not a budget.
     """
     if value is not None and not isinstance(value, Budget):
-        raise NighthawkError(f"budget must be a budget, made by nighthawk_async.budget, not {value!r}.")
+        raise NighthawkError(
+            f"request_budget must be a budget, made by nighthawk_async.budget, not {value!r}."
+        )
     return value
 
 

@@ -155,7 +155,7 @@ class Connection(ABC):
         service, settings = self._service, self._service.settings
         with service.in_progress(self._work):
             async with self._place():
-                budget = None if settings.budget is None else settings.budget.fresh()
+                budget = None if settings.request_budget is None else settings.request_budget.fresh()
                 async with service.extent(), scope(scope_id=self._request_id, budget=budget):
                     self._work.task_node = find_node()
                     await call()

@@ -23,8 +23,7 @@ from msgspec import Struct
 
 from ..types.model import ModelCapabilities, ModelPrice, ReasoningEffort
 from ..types.native_tools import NativeToolName
-from .model_facts import ModelFacts, with_long_requests
-from .model_facts import price as price_of
+from .model_facts import ModelFacts, price as price_of, with_long_requests
 
 price = partial(price_of, web_search="10", file_search="2.5")
 """The price of a model; searches cost the same with all of them."""

@@ -274,7 +274,7 @@ def run_demo(
     reviews: Sequence[Review],
     view: DemoView,
     *,
-    concurrency: int,
+    max_concurrent: int,
     journal: DemoJournal | None = None,
 ) -> DemoRecord:
     """Run the demonstration, from plain synchronous code.
@@ -283,7 +283,7 @@ def run_demo(
         executor: The executor of the steps.
         reviews: The reviews to classify.
         view: Shows the progress.
-        concurrency: The number of reviews that are classified at the same time.
+        max_concurrent: The number of reviews that are classified at the same time.
         journal: The journal from which it continues; None for none.
 
     Returns:
@@ -299,7 +299,7 @@ def run_demo(
     began = time.monotonic()
     with view.showing(record):
         run = nh.run(executor) if journal is None else journal.run(executor, "reviews")
-        anyio.run(_classify_all, run, reviews, view, record, concurrency, backend="trio")
+        anyio.run(_classify_all, run, reviews, view, record, max_concurrent, backend="trio")
     run = nh.run(executor) if journal is None else journal.run(executor, "functions")
     _call_synchronous_functions(run, view, record)
     record.seconds = time.monotonic() - began
@@ -311,7 +311,7 @@ async def _classify_all(
     reviews: Sequence[Review],
     view: DemoView,
     record: DemoRecord,
-    concurrency: int,
+    max_concurrent: int,
 ) -> None:
     """A parallel map of an asynchronous natural function."""
 
@@ -334,7 +334,7 @@ async def _classify_all(
 
     async with run, nh.scope(oversight=record):
         record.meters.append(run.usage_meter)
-        await nh.parallel.map(classify_one, reviews, max_concurrent=concurrency)
+        await nh.parallel.map(classify_one, reviews, max_concurrent=max_concurrent)
 
 
 def _call_synchronous_functions(run: Run, view: DemoView, record: DemoRecord) -> None:

@@ -31,7 +31,7 @@ OTHER_MODEL_REMARK = (
 
 def demo(
     model: Annotated[str, typer.Option(help="The model, provider:name.")] = DEMO_MODEL,
-    concurrency: Annotated[int, typer.Option(min=1, help="Reviews classified at the same time.")] = 8,
+    max_concurrent: Annotated[int, typer.Option(min=1, help="Reviews classified at the same time.")] = 8,
     reviews: Annotated[
         int | None, typer.Option(min=1, help="Number of reviews; more than are shipped repeats them.")
     ] = None,
@@ -59,7 +59,7 @@ def demo(
             executor,
             chosen,
             view,
-            concurrency=concurrency,
+            max_concurrent=max_concurrent,
             journal=None if store is None else DemoJournal(store, f"{model} {len(chosen)}"),
         )
     is_small = executor.model is not None and executor.model.capabilities.is_small

@@ -45,7 +45,7 @@ _BudgetUsd = Annotated[
 ]
 _MaxConcurrent = Annotated[int | None, typer.Option(min=1, help="The most trials at the same time.")]
 _Seed = Annotated[int | None, typer.Option(help="The seed of trials and intervals.")]
-_Deadline = Annotated[
+_Timeout = Annotated[
     float | None,
     typer.Option(min=0, callback=refuse_nan, help="The most seconds of one call.", metavar="SECONDS"),
 ]
@@ -88,7 +88,7 @@ def evaluate(
     budget_usd: _BudgetUsd = None,
     max_concurrent: _MaxConcurrent = None,
     seed: _Seed = None,
-    deadline: _Deadline = None,
+    timeout: _Timeout = None,
     baseline: _Baseline = None,
     strict: _Strict = False,
     report: _Report = None,
@@ -111,7 +111,7 @@ def evaluate(
         "at_least": at_least,
         "max_concurrent": max_concurrent,
         "seed": seed,
-        "deadline": deadline,
+        "timeout": timeout,
     }
     given = {name: value for name, value in overrides.items() if value is not None}
     eval_outputs.check_outputs(junit, markdown, report, baseline, html)
@@ -119,7 +119,7 @@ def evaluate(
         loaded = [each for target in targets for each in eval_targets.load_evaluations(target)]
         executor = _executor(model, base_url)
         evaluations = [
-            replace(each, executor=(each.executor if model is None else None) or executor, **given)
+            replace(each, model=(each.model if model is None else None) or executor, **given)
             for each in (eval_targets.selected_cases(loaded, case) if case else loaded)
         ]
         files = eval_running.ReportFiles(report, baseline, html, eval_running.file_names(evaluations))

@@ -18,8 +18,8 @@ _DEFAULT = "evaluation"
 def load_evaluations(target: str) -> list[Evaluation]:
     """Import the evaluations of a target.
 
-    `module:name` is an `Evaluation`, a list of them, a test function with `@evaluation`, or a function, which
-    is evaluated on the `cases` of its module with its `scorers`. `module` alone is its `evaluation`;
+    `module:name` is an `Evaluation`, a list of them, a test function with `@Evaluation.test`, or a function,
+    which is evaluated on the `cases` of its module with its `scorers`. `module` alone is its `evaluation`;
     without one, all its evaluations; without any, its function `subject`. `file.py` may stand for `module`.
 
     Args:

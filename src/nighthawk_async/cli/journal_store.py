@@ -2,11 +2,9 @@
 
 import os
 from pathlib import Path
-from urllib.parse import quote
 
 from ..errors import ConfigurationError
-from ..journal import JournalStore
-from ..journal import open as open_journal
+from ..journal import JournalStore, open as open_journal
 from ..journal.encryption import decode_key
 
 KEYS_VARIABLE = "NIGHTHAWK_JOURNAL_KEYS"
@@ -26,10 +24,8 @@ def open_store(store: str, *, may_be_new: bool = False) -> JournalStore:
     Raises:
         ConfigurationError: There is no such file, or the address or a key is none.
     """
-    if "://" not in store:
-        if not may_be_new and not Path(store).is_file():
-            raise ConfigurationError(f"{store}: No such file")
-        store = f"sqlite:///{quote(store)}"
+    if "://" not in store and not may_be_new and not Path(store).is_file():
+        raise ConfigurationError(f"{store}: No such file")
     keys: dict[str, bytes | str] = {}
     for entry in os.environ.get(KEYS_VARIABLE, "").split():
         key_id, separator, text = entry.partition("=")

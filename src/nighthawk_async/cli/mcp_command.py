@@ -60,7 +60,7 @@ def serve(
     token: _Token = None,
     name: Annotated[str, typer.Option(help="The name of the server, for clients.")] = "nighthawk-async",
     most: Annotated[
-        int | None, typer.Option("--max", min=1, help="The most calls in progress; others wait.")
+        int | None, typer.Option("--max-concurrent", min=1, help="The most calls in progress; others wait.")
     ] = None,
     timeout: Annotated[
         float | None, typer.Option(min=0, callback=refuse_nan, help="The time limit of a call, in seconds.")
@@ -82,7 +82,7 @@ def serve(
     options: dict[str, Any] = {
         "name": name,
         "max_concurrent_requests": most,
-        "request_timeout_seconds": timeout,
+        "request_timeout": timeout,
         "grace_seconds": grace,
     }
     if stdio:

@@ -213,7 +213,7 @@ def _one_line(text: str) -> str:
     return line if len(line) <= _LONGEST_DETAIL else f"{line[: _LONGEST_DETAIL - 1]}…"
 
 
-CHECK_SETTINGS: Mapping[str, Any] = {"max_retries": 0, "timeout_seconds": 60.0}
+CHECK_SETTINGS: Mapping[str, Any] = {"max_retries": 0, "timeout": 60.0}
 """The settings of a check, which should report a failure at once instead of after minutes."""
 
 _NAME_COLUMNS = 19

@@ -54,12 +54,12 @@ def worker(
         str,
         typer.Option(
             envvar="NIGHTHAWK_JOURNAL",
-            help="The store: sqlite:///runs.db, or postgresql://user@host/database.",
-            metavar="URL",
+            help="The store: its file, or its address, as postgresql://user@host/database.",
+            metavar="STORE",
         ),
     ],
     queue: Annotated[str, typer.Option(help="The queue.")] = "default",
-    most: Annotated[int, typer.Option("--max", min=1, help="The most runs in progress.")] = 8,
+    most: Annotated[int, typer.Option("--max-concurrent", min=1, help="The most runs in progress.")] = 8,
     model: Annotated[
         str | None, typer.Option(help=f"The model, provider:name. [default: {DEMO_MODEL}]")
     ] = None,

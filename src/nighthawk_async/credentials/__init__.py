@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..lazy_exports import attach_exports
 
 if TYPE_CHECKING:
-    from ..types.model import Credentials, RefreshableCredentials
+    from ..types.model import Credentials, RefreshableCredentials as RefreshableCredentials
     from .aws_signatures import aws
     from .azure_tokens import azure
     from .bearer_token import Token, bearer
@@ -19,10 +19,16 @@ else:
     __getattr__, __dir__ = attach_exports(
         __name__,
         names={
-            "..types.model": ("Credentials", "RefreshableCredentials"),
+            "..types.model": (
+                "Credentials",
+                "RefreshableCredentials",
+            ),
             "aws_signatures": ("aws",),
             "azure_tokens": ("azure",),
-            "bearer_token": ("Token", "bearer"),
+            "bearer_token": (
+                "Token",
+                "bearer",
+            ),
             "errors": ("CredentialError",),
             "google_tokens": ("google",),
         },
@@ -31,7 +37,6 @@ else:
 __all__ = [
     "CredentialError",
     "Credentials",
-    "RefreshableCredentials",
     "Token",
     "aws",
     "azure",

@@ -40,7 +40,7 @@ def aws(
     region: str | None = None,
     profile: str | None = None,
     service: str | None = None,
-    timeout_seconds: float = 30.0,
+    timeout: float = 30.0,
 ) -> "AwsCredentials":
     """Authenticate requests to Amazon Bedrock: by signatures, or by a Bedrock API key.
 
@@ -53,15 +53,15 @@ def aws(
         profile: A profile of the AWS CLI; None for the default.
         service: The name of the service in signatures; None for `bedrock-mantle` at hosts of that name, else
             `bedrock`.
-        timeout_seconds: Seconds that it may take to get the keys.
+        timeout: Seconds that it may take to get the keys.
 
     Raises:
         ConfigurationError: The extra `aws` is not installed, or an argument is wrong.
     """
     if profile is not None or not os.environ.get(_KEY_VARIABLE, "").strip():
         require_library(_LIBRARY, "aws")
-    check_timeout(timeout_seconds)
-    return AwsCredentials(region, profile, service, timeout_seconds)
+    check_timeout(timeout)
+    return AwsCredentials(region, profile, service, timeout)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,21 +91,19 @@ class AwsCredentials(RefreshedCredentials[_Keys]):
         region: The region.
         profile: The profile.
         service: The service.
-        timeout_seconds: Seconds that it may take to get the keys.
+        timeout: Seconds that it may take to get the keys.
     """
 
-    def __init__(
-        self, region: str | None, profile: str | None, service: str | None, timeout_seconds: float
-    ) -> None:
+    def __init__(self, region: str | None, profile: str | None, service: str | None, timeout: float) -> None:
         arguments = {"region": region, "profile": profile, "service": service}
         given = [f"{name}={value!r}" for name, value in arguments.items() if value is not None]
         shown = f"nh.credentials.aws({', '.join(given)})"
         source = _Source(shown, profile)
         super().__init__(
             shown,
-            Refresher(shown, fetch=source.fetch, timeout_seconds=timeout_seconds),
+            Refresher(shown, fetch=source.fetch, timeout=timeout),
             make=aws,
-            arguments={**arguments, "timeout_seconds": timeout_seconds},
+            arguments={**arguments, "timeout": timeout},
         )
         self._region = region
         self._service = service

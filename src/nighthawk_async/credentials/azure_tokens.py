@@ -14,9 +14,7 @@ from .refresher import Lease, Refresher, lease_until
 _SCOPE = "https://cognitiveservices.azure.com/.default"
 
 
-def azure(
-    credentials: Any = None, *, scope: str = _SCOPE, timeout_seconds: float = 30.0
-) -> HeaderCredentials:
+def azure(credentials: Any = None, *, scope: str = _SCOPE, timeout: float = 30.0) -> HeaderCredentials:
     """Authenticate requests as azure-identity does: by `DefaultAzureCredential`, or by a given credential.
 
     The former tries, among others, the environment (`AZURE_TENANT_ID`, `AZURE_CLIENT_ID` and a secret or a
@@ -26,13 +24,13 @@ def azure(
         credentials: A synchronous credential of azure-identity, or another object with `get_token`; None for
             `DefaultAzureCredential`.
         scope: The scope of the tokens.
-        timeout_seconds: Seconds that a refresh may take.
+        timeout: Seconds that a refresh may take.
 
     Raises:
         ConfigurationError: The extra `azure` is not installed, or an argument is wrong.
     """
     require_library("azure.identity", "azure")
-    check_timeout(timeout_seconds)
+    check_timeout(timeout)
     if credentials is not None and not callable(getattr(credentials, "get_token", None)):
         raise ConfigurationError("nh.credentials.azure takes a credential of azure-identity.")
     if iscoroutinefunction(getattr(credentials, "get_token", None)):
@@ -44,9 +42,9 @@ def azure(
     source = _Source(shown, credentials, scope)
     return HeaderCredentials(
         shown,
-        Refresher(shown, fetch=source.fetch, timeout_seconds=timeout_seconds),
+        Refresher(shown, fetch=source.fetch, timeout=timeout),
         make=azure,
-        arguments={"credentials": credentials, "scope": scope, "timeout_seconds": timeout_seconds},
+        arguments={"credentials": credentials, "scope": scope, "timeout": timeout},
     )
 
 

@@ -56,7 +56,7 @@ def bearer(
     *,
     header: str = "authorization",
     prefix: str = "Bearer ",
-    timeout_seconds: float = 30.0,
+    timeout: float = 30.0,
 ) -> HeaderCredentials:
     """Authenticate requests with tokens that a function fetches.
 
@@ -72,7 +72,7 @@ def bearer(
         fetch_token: Returns a `Token`, or a text whose expiry is unknown.
         header: The header that carries the token.
         prefix: The text before the token in that header.
-        timeout_seconds: Seconds that a call may take.
+        timeout: Seconds that a call may take.
 
     Raises:
         ConfigurationError: An argument is wrong.
@@ -81,7 +81,7 @@ def bearer(
         raise ConfigurationError(
             "bearer takes a function that fetches a token; a key that does not expire is the setting api_key."
         )
-    check_timeout(timeout_seconds)
+    check_timeout(timeout)
     name = header.strip().lower()
     make_lease = partial(_lease, header=name, prefix=prefix)
     shown = f"nh.credentials.bearer({_name_of(fetch_token)})"
@@ -92,14 +92,14 @@ def bearer(
             shown,
             fetch=None if is_async else partial(_fetch, fetch_token, make_lease),
             fetch_async=partial(_fetch_async, fetch_token, make_lease) if is_async else None,
-            timeout_seconds=timeout_seconds,
+            timeout=timeout,
         ),
         make=bearer,
         arguments={
             "fetch_token": fetch_token,
             "header": header,
             "prefix": prefix,
-            "timeout_seconds": timeout_seconds,
+            "timeout": timeout,
         },
     )
 
@@ -114,7 +114,7 @@ def check_timeout(seconds: float) -> None:
         ConfigurationError: It is not a positive number.
     """
     if not is_number(seconds) or not seconds > 0:
-        raise ConfigurationError(f"timeout_seconds must be a positive number, not {seconds!r}.")
+        raise ConfigurationError(f"timeout must be a positive number, not {seconds!r}.")
 
 
 _Header: TypeAlias = Mapping[str, str]

@@ -16,7 +16,7 @@ _SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
 
 
 def google(
-    credentials: Any = None, *, scopes: Sequence[str] = _SCOPES, timeout_seconds: float = 30.0
+    credentials: Any = None, *, scopes: Sequence[str] = _SCOPES, timeout: float = 30.0
 ) -> HeaderCredentials:
     """Authenticate requests as google-auth does: by Application Default Credentials, or by given ones.
 
@@ -26,13 +26,13 @@ def google(
     Args:
         credentials: An object of google-auth; None for Application Default Credentials.
         scopes: The scopes of the tokens.
-        timeout_seconds: Seconds that a refresh may take.
+        timeout: Seconds that a refresh may take.
 
     Raises:
         ConfigurationError: The extra `google` is not installed, or an argument is wrong.
     """
     require_library("google.auth", "google")
-    check_timeout(timeout_seconds)
+    check_timeout(timeout)
     if isinstance(scopes, str):
         raise ConfigurationError("scopes must be a sequence of texts, for example (scope,).")
     if credentials is not None and not callable(getattr(credentials, "refresh", None)):
@@ -42,9 +42,9 @@ def google(
     source = _Source(shown, credentials, scopes)
     return HeaderCredentials(
         shown,
-        Refresher(shown, fetch=source.fetch, timeout_seconds=timeout_seconds),
+        Refresher(shown, fetch=source.fetch, timeout=timeout),
         make=google,
-        arguments={"credentials": credentials, "scopes": scopes, "timeout_seconds": timeout_seconds},
+        arguments={"credentials": credentials, "scopes": scopes, "timeout": timeout},
     )
 
 

@@ -121,7 +121,7 @@ class Refresher(Generic[Value]):
         name: The name of the credential, for errors.
         fetch: Fetches the value, blocking; None when `fetch_async` does.
         fetch_async: Fetches the value; None when `fetch` does.
-        timeout_seconds: Seconds that a refresh may take.
+        timeout: Seconds that a refresh may take.
     """
 
     def __init__(
@@ -130,12 +130,12 @@ class Refresher(Generic[Value]):
         *,
         fetch: BlockingFetch[Value] | None = None,
         fetch_async: AsyncFetch[Value] | None = None,
-        timeout_seconds: float,
+        timeout: float,
     ) -> None:
         self._name = name
         self._fetch = fetch
         self._fetch_async = fetch_async
-        self._timeout_seconds = timeout_seconds
+        self._timeout = timeout
         self._lock = threading.Lock()
         self._lease: Lease[Value] | None = None
         self._lease_of: _Flight[Value] | None = None
@@ -194,7 +194,7 @@ class Refresher(Generic[Value]):
         lease = self._lease
         if lease is not None and not lease.is_due:
             return lease, None, "use"
-        if self._flight is not None and self._age(self._flight) >= self._timeout_seconds:
+        if self._flight is not None and self._age(self._flight) >= self._timeout:
             self._flight = None  # its thread hangs
         if lease is not None and lease.is_over:
             lease = None
@@ -229,7 +229,7 @@ class Refresher(Generic[Value]):
     async def _lead(self, flight: _Flight[Value], lease: Lease[Value] | None) -> _Outcome[Value]:
         """Refresh the value in the present task; a valid one is the fallback."""
         outcome: _Outcome[Value] = "left"
-        seconds = self._timeout_seconds
+        seconds = self._timeout
         if lease is not None:
             seconds = min(seconds, _MOST_SECONDS_OF_EARLY_REFRESH)
         try:
@@ -251,14 +251,14 @@ class Refresher(Generic[Value]):
             if flight.outcome is not None:
                 return flight.outcome
             flight.waiting.append((current_token(), event))
-        with anyio.move_on_after(self._timeout_seconds - self._age(flight)):
+        with anyio.move_on_after(self._timeout - self._age(flight)):
             await event.wait()
         with self._lock:
             if flight.outcome is not None:
                 return flight.outcome
             if self._flight is flight:  # the next request begins anew
                 self._flight = None
-        return self._too_late(self._timeout_seconds)
+        return self._too_late(self._timeout)
 
     def _end(self, flight: _Flight[Value], outcome: _Outcome[Value]) -> None:
         """Keep the result of a refresh, and wake those who wait for it."""
@@ -295,7 +295,7 @@ class Refresher(Generic[Value]):
 
     def _too_late(self, seconds: float) -> CredentialError:
         return CredentialError(
-            f"the credential {self._name} could not be obtained within {seconds:g} seconds (timeout_seconds)",
+            f"the credential {self._name} could not be obtained within {seconds:g} seconds (timeout)",
             is_transient=True,
         )
 

@@ -1,4 +1,4 @@
-"""Calls on other processes and machines: placements for `on=`."""
+"""Calls on other processes and machines: placements for `on=`. Floor 6."""
 
 from typing import TYPE_CHECKING
 
@@ -6,18 +6,18 @@ from ..lazy_exports import attach_exports
 
 if TYPE_CHECKING:
     from .errors import (
-        ArgumentChangedError,
-        CrossingError,
+        ArgumentChangedError as ArgumentChangedError,
+        CrossingError as CrossingError,
         DistributedError,
-        LocalOnlyError,
-        RemoteCallError,
+        LocalOnlyError as LocalOnlyError,
+        RemoteCallError as RemoteCallError,
         WorkerLostError,
-        WorkerStartError,
+        WorkerStartError as WorkerStartError,
     )
     from .processes import Processes
     from .ray_workers import RayWorkers
     from .worker import worker_name
-    from .workers import Workers
+    from .workers import Workers as Workers
 else:
     __getattr__, __dir__ = attach_exports(
         __name__,
@@ -39,15 +39,9 @@ else:
     )
 
 __all__ = [
-    "ArgumentChangedError",
-    "CrossingError",
     "DistributedError",
-    "LocalOnlyError",
     "Processes",
     "RayWorkers",
-    "RemoteCallError",
     "WorkerLostError",
-    "WorkerStartError",
-    "Workers",
     "worker_name",
 ]

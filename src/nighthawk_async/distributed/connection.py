@@ -207,7 +207,7 @@ class WorkerConnection:
 async def connect_worker(
     open_link: Callable[[str, Begin], Awaitable[WorkerLink]],
     name: str,
-    start_seconds: float,
+    start_timeout: float,
     grace_seconds: float,
 ) -> WorkerConnection:
     """Start a worker and wait until it is ready.
@@ -215,7 +215,7 @@ async def connect_worker(
     Args:
         open_link: Starts it, and gives the link to it.
         name: Its name.
-        start_seconds: The seconds within which it must be ready.
+        start_timeout: The seconds within which it must be ready.
         grace_seconds: The seconds that its calls get to end when the program has ended.
 
     Raises:
@@ -235,9 +235,9 @@ async def connect_worker(
     link = await open_link(name, begin)
     connection = WorkerConnection(name, link, begin.log_levels)
     how = ""
-    problem = f"it was not ready within {start_seconds:g} seconds"
+    problem = f"it was not ready within {start_timeout:g} seconds"
     try:
-        with anyio.move_on_after(start_seconds):
+        with anyio.move_on_after(start_timeout):
             await link.send([messages.encode(begin)])
             ready = await connection.receive()
             if isinstance(ready, Ready):

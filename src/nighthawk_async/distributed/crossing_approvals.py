@@ -60,7 +60,7 @@ def rebuilt_approval(crossed: CrossedApproval, *, seconds: float = math.inf) -> 
     """
     approvers = None if crossed.approvers is None else frozenset(crossed.approvers)
     roles = {name: frozenset(people) for name, people in crossed.roles.items()}
-    ballot = Ballot(quorum=crossed.quorum, approvers=approvers, expires=seconds, roles=roles)
+    ballot = Ballot(quorum=crossed.quorum, approvers=approvers, timeout=seconds, roles=roles)
     for vote in crossed.given:
         ballot.votes.add(vote)
     ballot.votes.status = crossed.status

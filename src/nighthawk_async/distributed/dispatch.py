@@ -85,14 +85,14 @@ class Dispatcher(Generic[Worker]):
     the successor of a lost one is one; they use at most half of the workers, and at least one.
 
     Args:
-        calls_per_worker: The greatest number of calls on one worker at once.
+        max_concurrent_per_worker: The greatest number of calls on one worker at once.
         max_placements: The number of workers that a call may lose while it is alone there. With 1, a call is
             placed once, whatever happens.
         grace_seconds: The seconds within which a withdrawn call must end.
     """
 
-    def __init__(self, *, calls_per_worker: int, max_placements: int, grace_seconds: float) -> None:
-        self._most = calls_per_worker
+    def __init__(self, *, max_concurrent_per_worker: int, max_placements: int, grace_seconds: float) -> None:
+        self._most = max_concurrent_per_worker
         self._max_placements = max_placements
         self._grace_seconds = grace_seconds
         self._calls: dict[int, _PlacedCall[Worker]] = {}
@@ -101,7 +101,9 @@ class Dispatcher(Generic[Worker]):
         self._suspects: OrderedDict[int, None] = OrderedDict()
         self._workers: dict[Worker, dict[int, None]] = {}
         self._lone: set[Worker] = set()  # those that have a suspect
-        self._by_load: list[OrderedDict[Worker, None]] = [OrderedDict() for _ in range(calls_per_worker)]
+        self._by_load: list[OrderedDict[Worker, None]] = [
+            OrderedDict() for _ in range(max_concurrent_per_worker)
+        ]
         self._dues: OrderedDict[int, None] = (
             OrderedDict()
         )  # withdrawn calls, soonest first: all have one grace

@@ -119,7 +119,7 @@ def _remedy(reason: str) -> str:
     if reason.endswith("SIGKILL"):
         return (
             ". The kernel ends processes so for want of memory, and its log says so then: have the call take "
-            "less, or give its worker fewer calls at once (calls_per_worker)."
+            "less, or give its worker fewer calls at once (max_concurrent_per_worker)."
         )
     if reason.endswith(_CRASHES):
         return (

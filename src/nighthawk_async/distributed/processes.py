@@ -49,12 +49,12 @@ class Processes(Workers):
 
     Args:
         count: The number of processes; None for as many as there are processors.
-        calls_per_worker: The greatest number of calls in one process at once. One is enough for functions
-            that compute; those that wait for models need more.
+        max_concurrent_per_worker: The greatest number of calls in one process at once. One is enough for
+            functions that compute; those that wait for models need more.
         max_placements: The number of processes that a call may lose while it is alone there; then it raises
             `WorkerLostError`. With 1, a call is never placed again, whatever has ended its process.
         grace_seconds: The seconds within which a cancelled call must end, before its process is ended.
-        start_seconds: The seconds within which a process must be ready.
+        start_timeout: The seconds within which a process must be ready.
         backend: The event loop of the processes.
 
     Raises:
@@ -65,20 +65,20 @@ class Processes(Workers):
         self,
         count: int | None = None,
         *,
-        calls_per_worker: int = 8,
+        max_concurrent_per_worker: int = 8,
         max_placements: int = 3,
         grace_seconds: float = 5.0,
-        start_seconds: float = 60.0,
+        start_timeout: float = 60.0,
         backend: Literal["trio", "asyncio"] = "trio",
     ) -> None:
         if backend not in ("trio", "asyncio"):
             raise ValueError(f"backend must be 'trio' or 'asyncio', not {backend!r}")
         super().__init__(
             _processors() if count is None else count,
-            calls_per_worker=calls_per_worker,
+            max_concurrent_per_worker=max_concurrent_per_worker,
             max_placements=max_placements,
             grace_seconds=grace_seconds,
-            start_seconds=start_seconds,
+            start_timeout=start_timeout,
         )
         self._backend = backend
 

@@ -55,12 +55,12 @@ class RayWorkers(Workers):
         runtime_env: The runtime environment of workers, as for `ray.init`: `working_dir`, `env_vars`, `pip`.
             A directory of this machine is accepted where the placement itself opens the connection.
         options: Further options of the actors, such as `scheduling_strategy`.
-        calls_per_worker: The greatest number of calls on one worker at once. One is enough for functions
-            that compute; those that wait for models need more.
+        max_concurrent_per_worker: The greatest number of calls on one worker at once. One is enough for
+            functions that compute; those that wait for models need more.
         max_placements: The number of workers that a call may lose while it is alone there; then it raises
             `WorkerLostError`. With 1, a call is never placed again, whatever has ended its worker.
         grace_seconds: The seconds within which a cancelled call must end, before its worker is ended.
-        start_seconds: The seconds within which a worker must be ready, which may include those in which the
+        start_timeout: The seconds within which a worker must be ready, which may include those in which the
             cluster grows.
         backend: The event loop on which workers make calls.
 
@@ -79,10 +79,10 @@ class RayWorkers(Workers):
         resources: Mapping[str, float] | None = None,
         runtime_env: Mapping[str, Any] | None = None,
         options: Mapping[str, Any] | None = None,
-        calls_per_worker: int = 8,
+        max_concurrent_per_worker: int = 8,
         max_placements: int = 3,
         grace_seconds: float = 5.0,
-        start_seconds: float = 180.0,
+        start_timeout: float = 180.0,
         backend: Literal["trio", "asyncio"] = "trio",
     ) -> None:
         check_package()
@@ -90,10 +90,10 @@ class RayWorkers(Workers):
             raise ValueError(f"backend must be 'trio' or 'asyncio', not {backend!r}")
         super().__init__(
             count,
-            calls_per_worker=calls_per_worker,
+            max_concurrent_per_worker=max_concurrent_per_worker,
             max_placements=max_placements,
             grace_seconds=grace_seconds,
-            start_seconds=start_seconds,
+            start_timeout=start_timeout,
             carries_keys=False,
         )
         self._needs = _checked_needs(num_cpus, num_gpus, resources or {})
@@ -162,13 +162,13 @@ class RayWorkers(Workers):
 
     async def _wait_for_actor(self, name: str, actor: Any) -> None:
         here, there, problem, has_died = library_version(), None, "", False
-        with anyio.move_on_after(self._start_seconds) as waiting:
+        with anyio.move_on_after(self._start_timeout) as waiting:
             try:
                 there = await outcome_of(actor.describe.remote().future())
             except ray.exceptions.RayError as error:
                 problem, has_died = _start_problem(error), was_killed(error)
         if waiting.cancelled_caught:
-            problem = f"it was not ready within {self._start_seconds:g} seconds. {await self._shortage()}"
+            problem = f"it was not ready within {self._start_timeout:g} seconds. {await self._shortage()}"
         elif not problem and there != here:
             problem = f"it has version {there} of nighthawk-async, and the program {here}"
         if problem:

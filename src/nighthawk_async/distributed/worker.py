@@ -20,7 +20,7 @@ from ..kernel.features import Feature
 from ..kernel.policy import NO_POLICIES
 from ..kernel.run import Run
 from ..kernel.run_state import DEFAULT_MAX_DEPTH, LOOP_SUBSTITUTE
-from ..parallel import call_any
+from ..parallel.calling import call_any
 from ..parallel.event_loop import LoopEvent
 from ..parallel.task_current import change_place, enter_positions
 from ..parallel.task_node import Positions
@@ -102,7 +102,7 @@ def _note_memory(error: MemoryError, function: str, worker: str, others: int) ->
     error.add_note(
         f"{function} was refused memory on {worker}{beside}. A limit of the process (ulimit -v, RLIMIT_AS) "
         "or of the machine was reached: have the call take less, give each worker fewer calls at once "
-        "(calls_per_worker), or raise the limit."
+        "(max_concurrent_per_worker), or raise the limit."
     )
 
 

@@ -61,11 +61,11 @@ class Workers(ABC):
 
     Args:
         number_of_workers: The number of workers.
-        calls_per_worker: The greatest number of calls on one worker at once.
+        max_concurrent_per_worker: The greatest number of calls on one worker at once.
         max_placements: The number of workers that a call may lose while it is alone there. With 1, a call is
             placed once, whatever happens.
         grace_seconds: The seconds within which a cancelled call must end, before its worker is ended.
-        start_seconds: The seconds within which a worker must be ready.
+        start_timeout: The seconds within which a worker must be ready.
         carries_keys: Whether keys of models may cross to workers: those that a configuration contains.
 
     Raises:
@@ -76,21 +76,21 @@ class Workers(ABC):
         self,
         number_of_workers: int,
         *,
-        calls_per_worker: int,
+        max_concurrent_per_worker: int,
         max_placements: int,
         grace_seconds: float,
-        start_seconds: float,
+        start_timeout: float,
         carries_keys: bool = True,
     ) -> None:
         check_whole_number("count", number_of_workers, least=1)
-        check_whole_number("calls_per_worker", calls_per_worker, least=1)
+        check_whole_number("max_concurrent_per_worker", max_concurrent_per_worker, least=1)
         check_whole_number("max_placements", max_placements, least=1)
         check_seconds("grace_seconds", grace_seconds)
-        check_seconds("start_seconds", start_seconds)
+        check_seconds("start_timeout", start_timeout)
         self._count = number_of_workers
-        self._calls_per_worker = calls_per_worker
+        self._max_concurrent_per_worker = max_concurrent_per_worker
         self._grace_seconds = grace_seconds
-        self._start_seconds = start_seconds
+        self._start_timeout = start_timeout
         self._max_placements = max_placements
         self._carries_keys = carries_keys
         self._group: TaskGroup | None = None
@@ -100,7 +100,7 @@ class Workers(ABC):
     def _begin(self) -> None:
         """Begin anew: nothing of an earlier block is left."""
         self._dispatcher: Dispatcher[str] = Dispatcher(
-            calls_per_worker=self._calls_per_worker,
+            max_concurrent_per_worker=self._max_concurrent_per_worker,
             max_placements=self._max_placements,
             grace_seconds=self._grace_seconds,
         )
@@ -118,7 +118,7 @@ class Workers(ABC):
     @property
     def capacity(self) -> int:
         """The number of calls that its workers can make at once."""
-        return self._count * self._calls_per_worker
+        return self._count * self._max_concurrent_per_worker
 
     @property
     def workers(self) -> tuple[str, ...]:
@@ -421,7 +421,7 @@ class Workers(ABC):
         """Start a worker and wait until it is ready; see `WorkerStarts` and `connect_worker`."""
         return await self._starts.start(
             name,
-            lambda: connect_worker(self.open_link, name, self._start_seconds, self._grace_seconds),
+            lambda: connect_worker(self.open_link, name, self._start_timeout, self._grace_seconds),
             is_first=is_first,
         )
 

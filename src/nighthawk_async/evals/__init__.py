@@ -1,6 +1,6 @@
 """Evaluation: whether a block works, whether a change made it better, and what it costs. Floor 6.
 
-    report = await evaluate(stars, cases, scorers=[equals()], trials=5, executor=executor, seed=1)
+    report = await evaluate(stars, cases, scorers=[equals()], trials=5, model=model, seed=1)
     print(report.pass_at(1), report.interval, report.usage.cost)
     report.compare("baseline.jsonl").require_no_regression()
 
@@ -14,37 +14,46 @@ from ..lazy_exports import attach_exports
 
 if TYPE_CHECKING:
     from .arms import Arm
-    from .calibration import Agreement, Labelled, calibrate
+    from .calibration import Agreement as Agreement, Labelled, calibrate
     from .case_files import load_cases, save_cases
     from .case_variants import reviewed, variants
     from .cases import Case
-    from .comparison import CaseDifference, Comparison, Verdict
-    from .declarations import Evaluation, evaluation
+    from .comparison import CaseDifference as CaseDifference, Comparison as Comparison, Verdict
+    from .declarations import Evaluation
     from .errors import (
-        CaseError,
+        CaseError as CaseError,
         EvaluationError,
-        NoExecutorError,
+        NoExecutorError as NoExecutorError,
         RegressionError,
-        ReportError,
-        ScoreError,
+        ReportError as ReportError,
+        ScoreError as ScoreError,
         UndecidedError,
     )
     from .evaluating import evaluate
-    from .gates import CaseVerdict, GateResult, GateVerdict, check_gate
+    from .gates import (
+        CaseVerdict as CaseVerdict,
+        GateResult as GateResult,
+        GateVerdict as GateVerdict,
+        check_gate,
+    )
     from .grid import evaluate_grid
-    from .grid_report import ArmComparison, ArmFigures, Grid, load_grid
+    from .grid_report import ArmComparison as ArmComparison, ArmFigures as ArmFigures, Grid as Grid, load_grid
     from .html_report import report_as_page
-    from .improvement import Improvement, improve
+    from .improvement import Improvement as Improvement, improve
     from .inspect_ai_export import export_inspect_ai
-    from .journal_cases import RecordedAnswer, RecordedRun, cases_from_journal
-    from .judges import Judge, judge
+    from .journal_cases import (
+        RecordedAnswer as RecordedAnswer,
+        RecordedRun as RecordedRun,
+        cases_from_journal,
+    )
+    from .judges import Judge as Judge, judge
     from .junit import junit_xml
     from .markdown import markdown_table
     from .promptfoo_export import export_promptfoo
     from .report import Report, load_report
-    from .report_history import History, history
-    from .report_tree import FollowedReport, report_as_tree
-    from .results import CaseResult, TrialResult, TrialStatus
+    from .report_history import History as History, history
+    from .report_tree import FollowedReport as FollowedReport, report_as_tree
+    from .results import CaseResult as CaseResult, TrialResult as TrialResult, TrialStatus as TrialStatus
     from .scorers import (
         close_to,
         cost_at_most,
@@ -55,16 +64,16 @@ if TYPE_CHECKING:
         seconds_at_most,
         similar_text,
     )
-    from .scores import Score, Scored, Scorer, Trial
+    from .scores import Score, Scored as Scored, Scorer as Scorer, Trial
     from .seeds import current_seed
     from .split import named_splits
     from .statistics import (
-        Interval,
-        bootstrap_interval,
+        Interval as Interval,
+        bootstrap_interval as bootstrap_interval,
         cases_needed,
         effect_size,
         holm,
-        paired_p_value,
+        paired_p_value as paired_p_value,
         pass_all,
         pass_at,
     )
@@ -73,12 +82,26 @@ else:
         __name__,
         names={
             "arms": ("Arm",),
-            "calibration": ("Agreement", "Labelled", "calibrate"),
-            "case_files": ("load_cases", "save_cases"),
-            "case_variants": ("reviewed", "variants"),
+            "calibration": (
+                "Agreement",
+                "Labelled",
+                "calibrate",
+            ),
+            "case_files": (
+                "load_cases",
+                "save_cases",
+            ),
+            "case_variants": (
+                "reviewed",
+                "variants",
+            ),
             "cases": ("Case",),
-            "comparison": ("CaseDifference", "Comparison", "Verdict"),
-            "declarations": ("Evaluation", "evaluation"),
+            "comparison": (
+                "CaseDifference",
+                "Comparison",
+                "Verdict",
+            ),
+            "declarations": ("Evaluation",),
             "errors": (
                 "CaseError",
                 "EvaluationError",
@@ -89,21 +112,54 @@ else:
                 "UndecidedError",
             ),
             "evaluating": ("evaluate",),
-            "gates": ("CaseVerdict", "GateResult", "GateVerdict", "check_gate"),
+            "gates": (
+                "CaseVerdict",
+                "GateResult",
+                "GateVerdict",
+                "check_gate",
+            ),
             "grid": ("evaluate_grid",),
-            "grid_report": ("ArmComparison", "ArmFigures", "Grid", "load_grid"),
+            "grid_report": (
+                "ArmComparison",
+                "ArmFigures",
+                "Grid",
+                "load_grid",
+            ),
             "html_report": ("report_as_page",),
-            "improvement": ("Improvement", "improve"),
+            "improvement": (
+                "Improvement",
+                "improve",
+            ),
             "inspect_ai_export": ("export_inspect_ai",),
-            "journal_cases": ("RecordedAnswer", "RecordedRun", "cases_from_journal"),
-            "judges": ("Judge", "judge"),
+            "journal_cases": (
+                "RecordedAnswer",
+                "RecordedRun",
+                "cases_from_journal",
+            ),
+            "judges": (
+                "Judge",
+                "judge",
+            ),
             "junit": ("junit_xml",),
             "markdown": ("markdown_table",),
             "promptfoo_export": ("export_promptfoo",),
-            "report": ("Report", "load_report"),
-            "report_history": ("History", "history"),
-            "report_tree": ("FollowedReport", "report_as_tree"),
-            "results": ("CaseResult", "TrialResult", "TrialStatus"),
+            "report": (
+                "Report",
+                "load_report",
+            ),
+            "report_history": (
+                "History",
+                "history",
+            ),
+            "report_tree": (
+                "FollowedReport",
+                "report_as_tree",
+            ),
+            "results": (
+                "CaseResult",
+                "TrialResult",
+                "TrialStatus",
+            ),
             "scorers": (
                 "close_to",
                 "cost_at_most",
@@ -114,7 +170,12 @@ else:
                 "seconds_at_most",
                 "similar_text",
             ),
-            "scores": ("Score", "Scored", "Scorer", "Trial"),
+            "scores": (
+                "Score",
+                "Scored",
+                "Scorer",
+                "Trial",
+            ),
             "seeds": ("current_seed",),
             "split": ("named_splits",),
             "statistics": (
@@ -131,43 +192,17 @@ else:
     )
 
 __all__ = [
-    "Agreement",
     "Arm",
-    "ArmComparison",
-    "ArmFigures",
     "Case",
-    "CaseDifference",
-    "CaseError",
-    "CaseResult",
-    "CaseVerdict",
-    "Comparison",
     "Evaluation",
     "EvaluationError",
-    "FollowedReport",
-    "GateResult",
-    "GateVerdict",
-    "Grid",
-    "History",
-    "Improvement",
-    "Interval",
-    "Judge",
     "Labelled",
-    "NoExecutorError",
-    "RecordedAnswer",
-    "RecordedRun",
     "RegressionError",
     "Report",
-    "ReportError",
     "Score",
-    "ScoreError",
-    "Scored",
-    "Scorer",
     "Trial",
-    "TrialResult",
-    "TrialStatus",
     "UndecidedError",
     "Verdict",
-    "bootstrap_interval",
     "calibrate",
     "cases_from_journal",
     "cases_needed",
@@ -179,7 +214,6 @@ __all__ = [
     "equals",
     "evaluate",
     "evaluate_grid",
-    "evaluation",
     "export_inspect_ai",
     "export_promptfoo",
     "history",
@@ -195,7 +229,6 @@ __all__ = [
     "markdown_table",
     "matches_schema",
     "named_splits",
-    "paired_p_value",
     "pass_all",
     "pass_at",
     "report_as_page",

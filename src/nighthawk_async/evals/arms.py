@@ -14,21 +14,21 @@ from .errors import EvaluationError
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """An arm of a grid: one subject on one executor.
+    """An arm of a grid: one subject on one model.
 
-        Arm("short, nano", classify_short, executor="openai-responses:gpt-5.4-nano")
+        Arm("short, nano", classify_short, model="openai-responses:gpt-5.4-nano")
 
     Args:
         name: Its name, unique in the grid.
         subject: The function.
-        executor: The executor of its steps, or what one is made from, as for `nighthawk_async.run`. None for
+        model: The model of its steps, as for `nighthawk_async.run`: a model id or an executor. None for
             that of the active run.
     """
 
     name: str
     subject: Subject
     _: KW_ONLY
-    executor: ExecutorChoice | None = None
+    model: ExecutorChoice | None = None
 
     def __post_init__(self) -> None:
         if not is_text(self.name) or not self.name.strip():
@@ -42,10 +42,10 @@ class Arm:
     def product(
         cls,
         subjects: Mapping[str, Subject],
-        executors: Mapping[str, ExecutorChoice] | Sequence[str] | None = None,
+        models: Mapping[str, ExecutorChoice] | Sequence[str] | None = None,
         settings: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> "list[Arm]":
-        """Return an arm for each subject with each executor and each setting, as named.
+        """Return an arm for each subject with each model and each setting, as named.
 
             Arm.product(
                 {"short": classify_short, "long": classify_long},
@@ -58,7 +58,7 @@ class Arm:
 
         Args:
             subjects: The variants of the function, by names.
-            executors: The executors, by names; or model ids, which are their own names. None for that of the
+            models: The models, by names; or model ids, which are their own names. None for that of the
                 active run.
             settings: Fields of `StepExecutorConfiguration`, by names. `model_settings` are added to those
                 that the executor has.
@@ -67,9 +67,9 @@ class Arm:
             EvaluationError: One of them is empty, or an executor takes no settings.
             ConfigurationError: A setting is wrong, or a model cannot be had.
         """
-        named = {"": None} if executors is None else _named(executors)
+        named = {"": None} if models is None else _named(models)
         kinds: dict[str, Mapping[str, Any]] = {"": {}} if settings is None else dict(settings)
-        for kind, parts in (("subjects", subjects), ("executors", named), ("settings", kinds)):
+        for kind, parts in (("subjects", subjects), ("models", named), ("settings", kinds)):
             if not parts:
                 raise EvaluationError(f"A product of arms has no {kind}.")
         return [
@@ -77,36 +77,36 @@ class Arm:
                 ", ".join(
                     [
                         subject_name,
-                        *([executor_name] if len(named) > 1 else []),
+                        *([model_name] if len(named) > 1 else []),
                         *([kind] if len(kinds) > 1 else []),
                     ]
                 ),
                 subject,
-                executor=_configured(executor, fields),
+                model=_configured(model, fields),
             )
             for subject_name, subject in subjects.items()
-            for executor_name, executor in named.items()
+            for model_name, model in named.items()
             for kind, fields in kinds.items()
         ]
 
 
-def _named(executors: Mapping[str, ExecutorChoice] | Sequence[str]) -> dict[str, ExecutorChoice | None]:
-    if isinstance(executors, Mapping):
-        return dict(executors)
-    if isinstance(executors, str) or not all(map(is_text, executors)):
+def _named(models: Mapping[str, ExecutorChoice] | Sequence[str]) -> dict[str, ExecutorChoice | None]:
+    if isinstance(models, Mapping):
+        return dict(models)
+    if isinstance(models, str) or not all(map(is_text, models)):
         raise EvaluationError(
-            f"The executors of a product are a mapping of names, or a list of model ids, not {executors!r}."
+            f"The models of a product are a mapping of names, or a list of model ids, not {models!r}."
         )
-    return {each: each for each in executors}
+    return {each: each for each in models}
 
 
-def _configured(executor: ExecutorChoice | None, fields: Mapping[str, Any]) -> ExecutorChoice | None:
+def _configured(model: ExecutorChoice | None, fields: Mapping[str, Any]) -> ExecutorChoice | None:
     """Return an executor with other fields of its configuration."""
     if not fields:
-        return executor
-    if executor is None:
-        raise EvaluationError("Settings need executors=…, whose configuration they change.")
-    chosen = chosen_executor(executor)
+        return model
+    if model is None:
+        raise EvaluationError("Settings need models=…, whose configuration they change.")
+    chosen = chosen_executor(model)
     if not isinstance(chosen, ConfigurableStepExecutor):
         raise EvaluationError(f"{type(chosen).__name__} takes no settings: it has no configuration.")
     present = chosen.configuration

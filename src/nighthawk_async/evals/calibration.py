@@ -84,7 +84,7 @@ async def calibrate(
     *,
     max_concurrent: int | None = 8,
     budget: Budget | None = None,
-    executor: ExecutorChoice | None = None,
+    model: ExecutorChoice | None = None,
     seed: int = 0,
     pass_mark: float = DEFAULT_PASS_MARK,
     confidence: float = DEFAULT_CONFIDENCE,
@@ -93,7 +93,7 @@ async def calibrate(
     """Compare a scorer with people: have it score results that people have judged.
 
         labelled = [Labelled("Go away.", False), Labelled("Please come in.", True)]
-        agreement = await calibrate(judge("It is polite."), labelled, executor=executor)
+        agreement = await calibrate(judge("It is polite."), labelled, model=model)
         print(agreement.accuracy, agreement.interval, agreement.kappa)
 
     Args:
@@ -101,7 +101,7 @@ async def calibrate(
         labelled: The results with their labels.
         max_concurrent: The greatest number of results in flight at once; None for all.
         budget: The budget of all together.
-        executor: The executor; see `evaluate`.
+        model: The model; see `evaluate`.
         seed: The seed of intervals.
         pass_mark: The least number that passes, when the scorer returns one.
         confidence: The confidence of intervals.
@@ -128,7 +128,7 @@ async def calibrate(
             scorers=scorers,
             seed=seed,
             pass_mark=pass_mark,
-            deadline=None,
+            timeout=None,
             transport_retries=transport_retries,
         )
         try:
@@ -136,7 +136,7 @@ async def calibrate(
         except BudgetSpentError as error:
             return error.result
 
-    async with trial_environment(None if executor is None else chosen_executor(executor), budget):
+    async with trial_environment(None if model is None else chosen_executor(model), budget):
         results = await parallel_map(judged, items.items(), max_concurrent=max_concurrent)
     return _agreement(items, results, confidence, seed)
 

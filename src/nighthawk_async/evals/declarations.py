@@ -1,4 +1,4 @@
-"""`Evaluation`, and `evaluation`, which makes one of a test function. pytest is not imported here."""
+"""`Evaluation`, and what makes one of a test function. pytest is not imported here."""
 
 import functools
 import inspect
@@ -22,6 +22,23 @@ from .statistics import DEFAULT_CONFIDENCE
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
+class EvaluationOptions(TypedDict, total=False):
+    """The options of `Evaluation.test`, which are those of `Evaluation`."""
+
+    scorers: Iterable[Scorer] | None
+    trials: int
+    at_least: float | None
+    name: str | None
+    max_concurrent: int | None
+    budget: Budget | None
+    model: ExecutorChoice | None
+    seed: int
+    pass_mark: float
+    confidence: float
+    timeout: float | None
+    transport_retries: int
+
+
 @dataclass(frozen=True, slots=True)
 class Evaluation:
     """A subject with its cases, scorers and settings, for `nighthawk-async eval` and pytest.
@@ -37,12 +54,12 @@ class Evaluation:
         name: The name of the subject in reports; None for `module:function`.
         max_concurrent: The greatest number of trials in flight at once; None for all.
         budget: The budget of all trials and scorers together.
-        executor: The executor of the steps, or what one is made from, such as a model id; None for the one
-            that the command or the test gives.
+        model: The model of the steps, as for `nighthawk_async.run`: a model id, a configuration, a `Model`
+            or an executor; None for the one that the command or the test gives.
         seed: The seed of the trials and of intervals.
         pass_mark: The least number that passes, when a scorer returns one.
         confidence: The confidence of intervals and comparisons.
-        deadline: The time of each call of the subject, in seconds; None for no limit.
+        timeout: The time of each call of the subject, in seconds; None for no limit.
         transport_retries: The number of times that a trial is begun again because of a transport error.
 
     Raises:
@@ -58,11 +75,11 @@ class Evaluation:
     name: str | None = None
     max_concurrent: int | None = 8
     budget: Budget | None = None
-    executor: ExecutorChoice | None = None
+    model: ExecutorChoice | None = None
     seed: int = 0
     pass_mark: float = DEFAULT_PASS_MARK
     confidence: float = DEFAULT_CONFIDENCE
-    deadline: float | None = None
+    timeout: float | None = None
     transport_retries: int = 2
 
     def __post_init__(self) -> None:
@@ -91,92 +108,75 @@ class Evaluation:
             trials=self.trials,
             max_concurrent=self.max_concurrent,
             budget=self.budget,
-            executor=self.executor,
+            model=self.model,
             seed=self.seed,
             path=path,
             name=self.title,
             pass_mark=self.pass_mark,
             confidence=self.confidence,
-            deadline=self.deadline,
+            timeout=self.timeout,
             transport_retries=self.transport_retries,
             on_trial=on_trial,
             progress=progress,
         )
 
+    @staticmethod
+    def test(
+        *, cases: Iterable[Case] | None = None, **options: Unpack[EvaluationOptions]
+    ) -> Callable[[_Function], _Function]:
+        """Make a test function an evaluation, of which pytest has a test for each case.
 
-class EvaluationOptions(TypedDict, total=False):
-    """The options of `evaluation`, which are those of `Evaluation`."""
+        With cases, the function is the subject:
 
-    scorers: Iterable[Scorer] | None
-    trials: int
-    at_least: float | None
-    name: str | None
-    max_concurrent: int | None
-    budget: Budget | None
-    executor: ExecutorChoice | None
-    seed: int
-    pass_mark: float
-    confidence: float
-    deadline: float | None
-    transport_retries: int
+            @Evaluation.test(cases=CASES, trials=5, at_least=0.8)
+            async def test_stars(review: str) -> int:
+                return await stars(review)
 
+        If no case has an expected result and there are no scorers, a trial passes when the function returns,
+        so it may have assertions. Without cases, it has no parameters, and returns an `Evaluation`, whose
+        settings the options replace:
 
-def evaluation(
-    *, cases: Iterable[Case] | None = None, **options: Unpack[EvaluationOptions]
-) -> Callable[[_Function], _Function]:
-    """Make a test function an evaluation, of which pytest has a test for each case.
+            @Evaluation.test(trials=5, at_least=0.8)
+            def test_stars() -> Evaluation:
+                return Evaluation(stars, CASES, scorers=[equals()])
 
-    With cases, the function is the subject:
+        pytest loads the plugin that this needs by itself. The first test of an evaluation runs all its
+        selected cases, in parallel.
+        `nighthawk-async eval` takes the function too.
 
-        @evaluation(cases=CASES, trials=5, at_least=0.8)
-        async def test_stars(review: str) -> int:
-            return await stars(review)
+        Args:
+            cases: The cases; None if the function returns an `Evaluation`.
+            options: The settings; see `Evaluation`. Under pytest, `at_least` is 1 unless it is given.
 
-    If no case has an expected result and there are no scorers, a trial passes when the function returns, so
-    it may have assertions. Without cases, it has no parameters, and returns an `Evaluation`, whose settings
-    the options replace:
+        Raises:
+            EvaluationError: There is no such option, or `at_least` is no number from 0 to 1.
+        """
+        unknown = sorted(set(options) - set(EvaluationOptions.__annotations__))
+        if unknown:
+            known = ", ".join(("cases", *EvaluationOptions.__annotations__))
+            raise EvaluationError(f"@Evaluation.test has no option {unknown[0]!r}; its options are {known}.")
+        check_at_least(options.get("at_least"))
+        given = None if cases is None else tuple(cases)
 
-        @evaluation(trials=5, at_least=0.8)
-        def test_stars() -> Evaluation:
-            return Evaluation(stars, CASES, scorers=[equals()])
+        def declare(function: _Function) -> _Function:
+            if not inspect.isfunction(function):
+                raise EvaluationError(f"@Evaluation.test(…) decorates a function, not {function!r}.")
 
-    pytest loads the plugin that this needs by itself. The first test of an evaluation runs all its
-    selected cases, in parallel.
-    `nighthawk-async eval` takes the function too.
+            @functools.wraps(function)
+            def case_test(*args: Any, **kwargs: Any) -> Any:
+                return function(*args, **kwargs)
 
-    Args:
-        cases: The cases; None if the function returns an `Evaluation`.
-        options: The settings; see `Evaluation`. Under pytest, `at_least` is 1 unless it is given.
+            parameters = [name for name in read_signature(function).parameters if name == "self"]
+            vars(case_test)["__signature__"] = inspect.Signature(  # pytest asks for what the row needs
+                [
+                    inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+                    for name in (*parameters[:1], CASE_FIXTURE, EXECUTOR_FIXTURE, "request")
+                ]
+            )
+            vars(case_test)[MARK] = _Declaration(given, cast("Mapping[str, Any]", options))
+            return cast("_Function", case_test)
 
-    Raises:
-        EvaluationError: There is no such option, or `at_least` is no number from 0 to 1.
-    """
-    unknown = sorted(set(options) - set(EvaluationOptions.__annotations__))
-    if unknown:
-        known = ", ".join(("cases", *EvaluationOptions.__annotations__))
-        raise EvaluationError(f"@evaluation has no option {unknown[0]!r}; its options are {known}.")
-    check_at_least(options.get("at_least"))
-    given = None if cases is None else tuple(cases)
-
-    def declare(function: _Function) -> _Function:
-        if not inspect.isfunction(function):
-            raise EvaluationError(f"@evaluation(…) decorates a function, not {function!r}.")
-
-        @functools.wraps(function)
-        def test(*args: Any, **kwargs: Any) -> Any:
-            return function(*args, **kwargs)
-
-        parameters = [name for name in read_signature(function).parameters if name == "self"]
-        vars(test)["__signature__"] = inspect.Signature(  # pytest asks for what the row needs
-            [
-                inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-                for name in (*parameters[:1], CASE_FIXTURE, EXECUTOR_FIXTURE, "request")
-            ]
-        )
-        vars(test)[MARK] = _Declaration(given, cast("Mapping[str, Any]", options))
-        return cast("_Function", test)
-
-    return declare
+        return declare
 
 
 _RETURNS = QuickScorer(name="returns", score=lambda trial: True)
@@ -196,20 +196,20 @@ class _Declaration:
             return replace(made, scorers=[_RETURNS]) if has_assertions else made
         if inspect.iscoroutinefunction(inspect.unwrap(function)):
             raise EvaluationError(
-                f"{shown} is async, so it is a subject: give its cases, @evaluation(cases=…), or let a plain "
-                "def return an Evaluation."
+                f"{shown} is async, so it is a subject: give its cases, @Evaluation.test(cases=…), or let a "
+                "plain def return an Evaluation."
             )
         made = function()
         if not isinstance(made, Evaluation):
             raise EvaluationError(
-                f"{shown} must return an Evaluation, not {made!r}; or give cases, @evaluation(cases=…), so "
-                "that it is the subject itself."
+                f"{shown} must return an Evaluation, not {made!r}; or give cases, @Evaluation.test(cases=…), "
+                "so that it is the subject itself."
             )
         return replace(made, **self.options)
 
 
 def declared_evaluation(function: Callable[..., Any]) -> Evaluation:
-    """Return the evaluation of a function that is decorated with `evaluation`.
+    """Return the evaluation of a function that is decorated with `Evaluation.test`.
 
     Args:
         function: The function, bound if it is a method.
@@ -220,7 +220,7 @@ def declared_evaluation(function: Callable[..., Any]) -> Evaluation:
     """
     declaration = getattr(function, MARK, None)
     if not isinstance(declaration, _Declaration):
-        raise EvaluationError(f"{function!r} is not decorated with @evaluation.")
+        raise EvaluationError(f"{function!r} is not decorated with @Evaluation.test.")
     instance = getattr(function, "__self__", None)
     plain = inspect.unwrap(function, stop=lambda each: not is_evaluation(each))
     made = declaration.evaluation(plain if instance is None else plain.__get__(instance))

@@ -27,9 +27,7 @@ class _NoExecutor:
         allowed_step_kinds: tuple[str, ...],
     ) -> tuple[StepOutcome, dict[str, object]]:
         """Refuse the step."""
-        raise NoExecutorError(
-            "The subject runs a natural block: evaluate(…, executor=…) with a model, or inside a run."
-        )
+        raise NoExecutorError("The subject runs a natural block: evaluate(…, model=…), or inside a run.")
 
 
 @asynccontextmanager

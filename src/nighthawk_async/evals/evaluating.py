@@ -12,9 +12,8 @@ from typing import TypeAlias, cast
 
 from ..executors.choice import ExecutorChoice, chosen_executor
 from ..observation import EVALUATION, NodeWriter, observed, using_node_writer
-from ..parallel import ProgressTarget, call_any
-from ..parallel import map as parallel_map
-from ..parallel.calling import checked_max_concurrent, checked_seconds
+from ..parallel import ProgressTarget, map as parallel_map
+from ..parallel.calling import call_any, checked_max_concurrent, checked_seconds
 from ..policies.budgets.budget import Budget
 from ..threads import call_in_thread
 from ..types.json import is_whole_number
@@ -46,20 +45,20 @@ async def evaluate(
     trials: int = 1,
     max_concurrent: int | None = 8,
     budget: Budget | None = None,
-    executor: ExecutorChoice | None = None,
+    model: ExecutorChoice | None = None,
     seed: int = 0,
     path: str | os.PathLike[str] | None = None,
     name: str | None = None,
     pass_mark: float = DEFAULT_PASS_MARK,
     confidence: float = DEFAULT_CONFIDENCE,
-    deadline: float | None = None,
+    timeout: float | None = None,  # noqa: ASYNC109  (of each call)
     transport_retries: int = 2,
     on_trial: OnTrial | None = None,
     progress: ProgressTarget | None = None,
 ) -> Report:
     """Evaluate a function: call it several times for each case, and score every result.
 
-        report = await evaluate(stars, cases, scorers=[equals()], trials=5, executor=executor, seed=1)
+        report = await evaluate(stars, cases, scorers=[equals()], trials=5, model=model, seed=1)
 
     All cases have their first trial before any has its second. Every trial gets deep copies of the inputs, a
     seed of its own (`current_seed`) and an account of its usage; it shares the run and its connections with
@@ -75,15 +74,15 @@ async def evaluate(
         trials: The number of trials of each case.
         max_concurrent: The greatest number of trials in flight at once; None for all.
         budget: The budget of all trials and scorers together; see `nighthawk_async.budget`.
-        executor: The executor of the steps, or what one is made from, as for `nighthawk_async.run`. None for
-            that of the active run.
+        model: The model of the steps, as for `nighthawk_async.run`: a model id, a configuration, a `Model` or
+            an executor. None for that of the active run.
         seed: The seed of the trials and of intervals.
         path: A file to which each trial is appended as it ends. If it is there, trials that are decided in it
             are not run again: an interrupted evaluation goes on, one that has ended returns its report.
         name: The name of the subject in reports; None for `module:function`.
         pass_mark: The least number that passes, when a scorer returns one.
         confidence: The confidence of intervals and comparisons.
-        deadline: The time of each call of the subject, in seconds; None for no limit. A longer call is an
+        timeout: The time of each call of the subject, in seconds; None for no limit. A longer call is an
             error.
         transport_retries: The number of times that a trial is begun again because of a transport error.
         on_trial: A function, `def` or `async def`, that is called with each `TrialResult`. An exception from
@@ -94,14 +93,14 @@ async def evaluate(
         The report.
 
     Raises:
-        NoExecutorError: The subject runs a natural block, and there is neither an executor nor a run.
+        NoExecutorError: The subject runs a natural block, and there is neither a model nor a run.
         CaseError: There are no cases, two have one name, or one does not fit the subject.
         EvaluationError: Another argument has a bad value.
         ReportError: The file belongs to another evaluation, is damaged, or is being written by an evaluation.
-        NighthawkError: The executor or the budget cannot be used.
+        NighthawkError: The model or the budget cannot be used.
     """
     checked_max_concurrent(max_concurrent)
-    chosen = None if executor is None else chosen_executor(executor)
+    chosen = None if model is None else chosen_executor(model)
     evaluation = prepared_evaluation(
         subject,
         cases,
@@ -113,7 +112,7 @@ async def evaluate(
         name=name,
         pass_mark=pass_mark,
         confidence=confidence,
-        deadline=deadline,
+        timeout=timeout,
         transport_retries=transport_retries,
         on_trial=on_trial,
     )
@@ -134,7 +133,7 @@ def prepared_evaluation(
     name: str | None,
     pass_mark: float,
     confidence: float,
-    deadline: float | None,
+    timeout: float | None,
     transport_retries: int,
     on_trial: OnTrial | None,
 ) -> "EvaluationRun":
@@ -151,7 +150,7 @@ def prepared_evaluation(
         name: The name of the subject in reports.
         pass_mark: The least number that passes.
         confidence: The confidence of intervals.
-        deadline: The time of each call, in seconds.
+        timeout: The time of each call, in seconds.
         transport_retries: The number of retries because of transport errors.
         on_trial: The callback for trials that have ended.
 
@@ -164,7 +163,7 @@ def prepared_evaluation(
         scorers=checked_scorers((equals(),) if scorers is None else scorers),
         seed=_checked_integer("seed", seed, least=None),
         pass_mark=_checked_pass_mark(pass_mark),
-        deadline=None if deadline is None else checked_seconds(deadline),
+        timeout=None if timeout is None else checked_seconds(timeout, what="timeout"),
         transport_retries=_checked_integer("transport_retries", transport_retries, least=0),
     )
     check_confidence(confidence)

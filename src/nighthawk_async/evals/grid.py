@@ -53,7 +53,7 @@ async def evaluate_grid(
     stop_early: bool = True,
     pass_mark: float = DEFAULT_PASS_MARK,
     confidence: float = DEFAULT_CONFIDENCE,
-    deadline: float | None = None,
+    timeout: float | None = None,  # noqa: ASYNC109  (of each call)
     transport_retries: int = 2,
     on_trial: OnArmTrial | None = None,
 ) -> Grid:
@@ -86,7 +86,7 @@ async def evaluate_grid(
         stop_early: Whether arms are stopped that cannot win.
         pass_mark: The least number that passes, when a scorer returns one.
         confidence: The confidence of intervals, comparisons and early stops.
-        deadline: The time of each call of a subject, in seconds; None for no limit.
+        timeout: The time of each call of a subject, in seconds; None for no limit.
         transport_retries: The number of times that a trial is begun again because of a transport error.
         on_trial: A function, `def` or `async def`, that is called with the arm and each `TrialResult`.
 
@@ -119,7 +119,7 @@ async def evaluate_grid(
                 name=arm.name,
                 pass_mark=pass_mark,
                 confidence=confidence,
-                deadline=deadline,
+                timeout=timeout,
                 transport_retries=transport_retries,
                 on_trial=None if on_trial is None else partial(on_trial, arm),
             ),
@@ -240,10 +240,10 @@ def _chosen_executors(arms: Sequence[Arm]) -> dict[str, StepExecutor | None]:
     made: dict[str, StepExecutor] = {}
     chosen: dict[str, StepExecutor | None] = {}
     for arm in arms:
-        if isinstance(arm.executor, str):
-            chosen[arm.name] = made.setdefault(arm.executor, chosen_executor(arm.executor))
+        if isinstance(arm.model, str):
+            chosen[arm.name] = made.setdefault(arm.model, chosen_executor(arm.model))
         else:
-            chosen[arm.name] = None if arm.executor is None else chosen_executor(arm.executor)
+            chosen[arm.name] = None if arm.model is None else chosen_executor(arm.model)
     return chosen
 
 

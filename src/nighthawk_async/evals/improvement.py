@@ -115,7 +115,7 @@ class _Plan:
         wordings: The wordings of the caller.
         proposals: The number of wordings to ask for.
         instruction: More that the wordings must follow.
-        model: The model that writes them.
+        proposal_model: The model that writes them.
         max_concurrent: The greatest number of calls in flight.
         settings: The other arguments of `evaluate_grid`.
     """
@@ -129,7 +129,7 @@ class _Plan:
     wordings: Sequence[str]
     proposals: int
     instruction: str | None
-    model: ExecutorChoice | None
+    proposal_model: ExecutorChoice | None
     max_concurrent: int | None
     settings: Mapping[str, Any]
 
@@ -156,22 +156,22 @@ async def improve(
     proposals: int = 3,
     examples: int = 3,
     instruction: str | None = None,
-    model: ExecutorChoice | None = None,
+    proposal_model: ExecutorChoice | None = None,
     block: int | None = None,
     held_out: float = 0.5,
     max_concurrent: int | None = 8,
     budget: Budget | None = None,
-    executor: ExecutorChoice | None = None,
+    model: ExecutorChoice | None = None,
     seed: int = 0,
     folder: str | os.PathLike[str] | None = None,
     pass_mark: float = DEFAULT_PASS_MARK,
     confidence: float = DEFAULT_CONFIDENCE,
-    deadline: float | None = None,
+    timeout: float | None = None,  # noqa: ASYNC109  (of each call)
     transport_retries: int = 2,
 ) -> Improvement:
     """Look for a better text of a block, and say whether it is better on cases that took no part in it.
 
-        improvement = await improve(stars, cases, budget=nh.budget(cost=2), executor=executor, seed=1)
+        improvement = await improve(stars, cases, budget=nh.budget(cost=2), model="openai-responses:gpt-5.4")
         print(improvement)                     # the verdict, and the change as a diff
         improvement.save_diff("stars.patch")   # git apply stars.patch
 
@@ -194,18 +194,20 @@ async def improve(
         proposals: The number of wordings to ask a model for; 0 for none.
         examples: The greatest number of examples in a text; 0 for none.
         instruction: More that the wordings must follow, in words.
-        model: The model that writes them; see `nighthawk_async.natural_function`. None for that of the run.
+        proposal_model: The model that writes them; see `nighthawk_async.natural_function`. None for that of
+            the run.
         block: The number of the block in the function, counted from 1; None for its only one.
         held_out: The part of the cases that is held out.
         max_concurrent: The greatest number of trials in flight at once.
         budget: The budget of everything: proposals, trials and scorers.
-        executor: The executor of the run, or what one is made from; None for that of the active run.
+        model: The model of the run, or what one is made from, as for `nighthawk_async.run`; None for that
+            of the active run.
         seed: The seed of the split, the trials and the intervals.
         folder: A folder for reports and proposals, made if it is not there. What is in it is not paid for
             again: the same call goes on after an interruption.
         pass_mark: The least number that passes, when a scorer returns one.
         confidence: The confidence of the verdict.
-        deadline: The time of each call of the function, in seconds; None for no limit.
+        timeout: The time of each call of the function, in seconds; None for no limit.
         transport_retries: The number of times that a trial is begun again because of a transport error.
 
     Raises:
@@ -213,7 +215,7 @@ async def improve(
         EvaluationError: The block cannot be changed, or an argument has a bad value.
         ReportError: The folder belongs to another improvement, or a file in it is damaged.
         OSError: The folder cannot be made, or not be written to.
-        NighthawkError: The executor or the budget cannot be used.
+        NighthawkError: The model or the budget cannot be used.
     """
     source = find_block(subject, block)
     check_confidence(confidence)
@@ -221,7 +223,7 @@ async def improve(
     given = checked_cases(cases, subject)
     training, kept = split_cases(given, held_out=held_out, seed=seed, confidence=confidence)
     shown = example_cases(training, _checked_count("examples", examples))
-    chosen = None if executor is None else chosen_executor(executor)
+    chosen = None if model is None else chosen_executor(model)
     with ExitStack() as stack:
         stack.callback(source.forget)
         plan = _Plan(
@@ -234,7 +236,7 @@ async def improve(
             wordings=_checked_wordings(wordings),
             proposals=_checked_count("proposals", proposals),
             instruction=instruction,
-            model=model,
+            proposal_model=proposal_model,
             max_concurrent=max_concurrent,
             settings={
                 "scorers": scorers,
@@ -243,7 +245,7 @@ async def improve(
                 "seed": seed,
                 "pass_mark": pass_mark,
                 "confidence": confidence,
-                "deadline": deadline,
+                "timeout": timeout,
                 "transport_retries": transport_retries,
             },
         )
@@ -335,7 +337,7 @@ async def _proposed(plan: _Plan, training: Grid) -> list[str | Exception]:
     async def ask(number: int) -> str | Exception:
         try:
             wording = await file.wording(
-                plan.source, failures, number, instruction=plan.instruction, model=plan.model
+                plan.source, failures, number, instruction=plan.instruction, model=plan.proposal_model
             )
             return normalized(wording)
         except Exception as error:

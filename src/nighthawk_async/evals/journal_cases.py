@@ -1,6 +1,7 @@
 """Cases from a journal: what production was asked, and what people answered and corrected."""
 
 import inspect
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from types import MappingProxyType
@@ -11,11 +12,12 @@ from anyio import to_thread
 
 from ..errors import ApprovalDeniedError
 from ..journal.effect_call import EndedCall
+from ..journal.located import StoreLocation
 from ..journal.questions import QuestionRecord
 from ..journal.queue_table import find_call, read_call
 from ..journal.queued_call import decode_arguments, decode_end, function_name
 from ..journal.records import Record
-from ..journal.store import JournalStore
+from ..journal.store import JournalStore, open as open_store
 from ..journal.values import decode_value
 from ..signatures import read_signature
 from ..types.unset import UNSET, Unset
@@ -64,7 +66,7 @@ class RecordedRun:
 
 
 async def cases_from_journal(
-    store: JournalStore,
+    store: JournalStore | StoreLocation,
     function: Callable[..., Any] | None = None,
     *,
     corrected_only: bool = False,
@@ -80,7 +82,7 @@ async def cases_from_journal(
     expectation is the answer, or whether it was approved.
 
     Args:
-        store: The store.
+        store: The store, its path or its address.
         function: The function that was enqueued; None for the questions of all runs.
         corrected_only: Whether only runs count in which people answered something.
         make_case: Makes the case of a run instead, or returns None to leave it out. It may choose the answer
@@ -92,6 +94,11 @@ async def cases_from_journal(
         JournalStoreError: The store cannot be read.
         NighthawkError: The function is none that can be enqueued.
     """
+    if isinstance(store, str | os.PathLike):
+        with open_store(store) as opened:
+            return await cases_from_journal(
+                opened, function, corrected_only=corrected_only, make_case=make_case
+            )
     name = None if function is None else function_name(function)
     runs = await to_thread.run_sync(lambda: list(_recorded_runs(store, function, name)))
     chosen = [run for run in runs if run.answers or not corrected_only]

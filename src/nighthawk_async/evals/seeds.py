@@ -4,8 +4,7 @@ import hashlib
 from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
-from ..policies.attempts.samples import current_seed as current_seed
-from ..policies.attempts.samples import using_seed as using_seed
+from ..policies.attempts.samples import current_seed as current_seed, using_seed as using_seed
 
 _SEED_BYTES = 4
 

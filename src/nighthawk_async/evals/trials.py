@@ -17,7 +17,8 @@ from ..kernel.environment import get_environment, using_environment
 from ..kernel.reports import KernelActivity, ResultEvaluated
 from ..kernel.usage_meter import UsageMeter
 from ..observation import EVALUATION, observed
-from ..parallel import call_any, deadline, is_async_callable
+from ..parallel import deadline, is_async_callable
+from ..parallel.calling import call_any
 from ..pickling import PicklableError
 from ..policies.attempts.samples import using_sample
 from ..policies.budgets.notices import noting_refusals
@@ -47,7 +48,7 @@ class TrialSettings:
         scorers: The scorers by name.
         seed: The seed of the evaluation.
         pass_mark: The least score that passes.
-        deadline: The time of each call of the subject, in seconds; None for no limit.
+        timeout: The time of each call of the subject, in seconds; None for no limit.
         transport_retries: The number of times that a trial is begun again because of a transport error.
     """
 
@@ -55,7 +56,7 @@ class TrialSettings:
     scorers: Mapping[str, Scorer]
     seed: int
     pass_mark: float
-    deadline: float | None
+    timeout: float | None
     transport_retries: int
 
 
@@ -188,9 +189,9 @@ async def _call_subject(settings: TrialSettings, draft: _Draft, inputs: Mapping[
     try:
         with metered(meter):
             call = partial(settings.subject, **inputs)
-            if settings.deadline is None:
+            if settings.timeout is None:
                 return await _called(call)
-            with deadline(settings.deadline):
+            with deadline(settings.timeout):
                 return await _called(call)
     finally:
         draft.seconds = time.perf_counter() - began

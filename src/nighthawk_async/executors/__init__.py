@@ -5,35 +5,49 @@ from typing import TYPE_CHECKING
 from ..lazy_exports import attach_exports
 
 if TYPE_CHECKING:
-    from ..agent.task import AgentTask, ContextWindowError, StepExecutionAgent
-    from ..coding_agents.errors import (
-        CodingAgentCrashedError,
-        CodingAgentError,
-        CodingAgentMissingError,
-        CodingAgentProtocolError,
-        CodingAgentRequestError,
-        CodingAgentVersionError,
+    from ..agent.task import (
+        AgentTask as AgentTask,
+        ContextWindowError as ContextWindowError,
+        StepExecutionAgent,
     )
-    from ..configuration import Compaction, LoopGuard
-    from ..kernel.context import AsyncStepExecutor, ConfigurableStepExecutor, StepExecutor, SyncStepExecutor
-    from ..types.compaction import CompactionPlan, ResultDigest
-    from ..types.model import OutcomeTransport
+    from ..coding_agents.errors import (
+        CodingAgentCrashedError as CodingAgentCrashedError,
+        CodingAgentError,
+        CodingAgentMissingError as CodingAgentMissingError,
+        CodingAgentProtocolError as CodingAgentProtocolError,
+        CodingAgentRequestError as CodingAgentRequestError,
+        CodingAgentVersionError as CodingAgentVersionError,
+    )
+    from ..coding_agents.settings import ClaudeCodeCliSettings, ClaudeCodeSdkSettings, CodexSettings
+    from ..configuration import Compaction, LoopGuard, StepContextLimits, StepPromptTemplates
+    from ..kernel.context import (
+        AsyncStepExecutor,
+        ConfigurableStepExecutor as ConfigurableStepExecutor,
+        StepExecutor,
+        SyncStepExecutor,
+    )
+    from ..types.compaction import CompactionPlan as CompactionPlan, ResultDigest as ResultDigest
+    from ..types.model import OutcomeTransport as OutcomeTransport
     from ..types.outcomes import (
         BreakStepOutcome,
         ContinueStepOutcome,
-        OutcomeKind,
+        OutcomeKind as OutcomeKind,
         PassStepOutcome,
         RaiseStepOutcome,
         ReturnStepOutcome,
         StepOutcome,
     )
-    from .agent import AgentStepExecutor
-    from .choice import ExecutorChoice
+    from .agent import AgentStepExecutor as AgentStepExecutor
+    from .choice import ExecutorChoice as ExecutorChoice
 else:
     __getattr__, __dir__ = attach_exports(
         __name__,
         names={
-            "..agent.task": ("AgentTask", "ContextWindowError", "StepExecutionAgent"),
+            "..agent.task": (
+                "AgentTask",
+                "ContextWindowError",
+                "StepExecutionAgent",
+            ),
             "..coding_agents.errors": (
                 "CodingAgentCrashedError",
                 "CodingAgentError",
@@ -42,14 +56,22 @@ else:
                 "CodingAgentRequestError",
                 "CodingAgentVersionError",
             ),
-            "..configuration": ("Compaction", "LoopGuard"),
+            "..configuration": (
+                "Compaction",
+                "LoopGuard",
+                "StepContextLimits",
+                "StepPromptTemplates",
+            ),
             "..kernel.context": (
                 "AsyncStepExecutor",
                 "ConfigurableStepExecutor",
                 "StepExecutor",
                 "SyncStepExecutor",
             ),
-            "..types.compaction": ("CompactionPlan", "ResultDigest"),
+            "..types.compaction": (
+                "CompactionPlan",
+                "ResultDigest",
+            ),
             "..types.model": ("OutcomeTransport",),
             "..types.outcomes": (
                 "BreakStepOutcome",
@@ -62,35 +84,31 @@ else:
             ),
             "agent": ("AgentStepExecutor",),
             "choice": ("ExecutorChoice",),
+            "..coding_agents.settings": (
+                "ClaudeCodeCliSettings",
+                "ClaudeCodeSdkSettings",
+                "CodexSettings",
+            ),
         },
     )
 
 __all__ = [
-    "AgentStepExecutor",
-    "AgentTask",
     "AsyncStepExecutor",
     "BreakStepOutcome",
-    "CodingAgentCrashedError",
+    "ClaudeCodeCliSettings",
+    "ClaudeCodeSdkSettings",
+    "CodexSettings",
     "CodingAgentError",
-    "CodingAgentMissingError",
-    "CodingAgentProtocolError",
-    "CodingAgentRequestError",
-    "CodingAgentVersionError",
     "Compaction",
-    "CompactionPlan",
-    "ConfigurableStepExecutor",
-    "ContextWindowError",
     "ContinueStepOutcome",
-    "ExecutorChoice",
     "LoopGuard",
-    "OutcomeKind",
-    "OutcomeTransport",
     "PassStepOutcome",
     "RaiseStepOutcome",
-    "ResultDigest",
     "ReturnStepOutcome",
+    "StepContextLimits",
     "StepExecutionAgent",
     "StepExecutor",
     "StepOutcome",
+    "StepPromptTemplates",
     "SyncStepExecutor",
 ]

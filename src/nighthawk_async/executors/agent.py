@@ -251,7 +251,7 @@ class AgentStepExecutor:
             ModelError: A model request failed.
         """
         step_context.max_code_seconds = self.configuration.max_code_seconds
-        seconds = self.configuration.step_timeout_seconds
+        seconds = self.configuration.step_timeout
         if seconds is None:
             return await self._carry_out(processed_natural_program)
         done = await run_within(
@@ -260,7 +260,7 @@ class AgentStepExecutor:
         if done is not None:
             return done[0]
         raise StepLimitError(
-            f"step {step_context.step_id}: no outcome after {seconds:g} seconds (step_timeout_seconds)"
+            f"step {step_context.step_id}: no outcome after {seconds:g} seconds (step_timeout)"
         )
 
     async def _carry_out(self, program: str) -> tuple[StepOutcome, dict[str, object]]:

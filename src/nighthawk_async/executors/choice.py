@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from ..configuration import StepExecutorConfiguration, parse_model_id
-from ..errors import UnknownModelError
+from ..errors import NighthawkError, UnknownModelError
 from ..kernel.context import ConfigurableStepExecutor, StepExecutor, check_executor
 from ..lazy_exports import LazyModule
 from ..ports import Model
@@ -15,6 +15,27 @@ else:
 
 ExecutorChoice: TypeAlias = str | StepExecutorConfiguration | Model | StepExecutor
 """A model id, a configuration, a model object or an executor."""
+
+
+def given_model(model: ExecutorChoice | None, step_executor: ExecutorChoice | None) -> ExecutorChoice:
+    """Return the model of a run, which the specification names `step_executor`.
+
+    Args:
+        model: `model=`; None when it was not given.
+        step_executor: `step_executor=`; None when it was not given.
+
+    Raises:
+        NighthawkError: Both were given, or none.
+    """
+    if model is not None and step_executor is not None:
+        raise NighthawkError("nighthawk_async.run has both model=… and step_executor=…; give model=… alone.")
+    choice = step_executor if model is None else model
+    if choice is None:
+        raise NighthawkError(
+            'nighthawk_async.run needs a model: a model id, as in run("provider:name"), a '
+            "StepExecutorConfiguration, a Model, or a step executor."
+        )
+    return choice
 
 
 def chosen_executor(choice: ExecutorChoice) -> StepExecutor:

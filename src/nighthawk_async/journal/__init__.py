@@ -10,51 +10,57 @@ from typing import TYPE_CHECKING
 from ..lazy_exports import attach_exports
 
 if TYPE_CHECKING:
-    from .budgets import BudgetRow
+    from .budgets import BudgetRow as BudgetRow
     from .clock import decide, now, patched, random, sleep
-    from .effect_call import Happened
-    from .effects import every_life, once, repeatable
+    from .effect_call import Happened as Happened
+    from .effects import every_life
     from .errors import (
         CallInDoubtError,
-        JournalAuditError,
+        JournalAuditError as JournalAuditError,
         JournalDivergenceError,
         JournalError,
-        JournalIdentityError,
+        JournalIdentityError as JournalIdentityError,
         JournalIdentityWarning,
-        JournalKeyError,
+        JournalKeyError as JournalKeyError,
         JournalStoreError,
-        JournalValueError,
-        OutsideRunError,
-        ReplayEndError,
+        JournalValueError as JournalValueError,
+        OutsideRunError as OutsideRunError,
+        ReplayEndError as ReplayEndError,
         RunInProgressError,
         RunParked,
-        RunPrunedError,
-        RunStuckError,
-        RunTakenOverError,
+        RunPrunedError as RunPrunedError,
+        RunStuckError as RunStuckError,
+        RunTakenOverError as RunTakenOverError,
     )
     from .messages import receive, receive_batch
     from .open_lives import unrecorded
-    from .pruning import PruneReport
-    from .question_table import QuestionRow
-    from .queue_table import QueueEntry, QueueStatus
-    from .records import Record, RecordKind
-    from .replays import Replay, replay
-    from .schedule_table import ScheduleRow
+    from .pruning import PruneReport as PruneReport
+    from .question_table import QuestionRow as QuestionRow
+    from .queue_table import QueueEntry as QueueEntry, QueueStatus as QueueStatus
+    from .records import Record as Record, RecordKind as RecordKind
+    from .replays import Replay as Replay, replay
+    from .schedule_table import ScheduleRow as ScheduleRow
     from .stages import stage
     from .store import JournalStore, open
-    from .tables import RunRow, RunStatus
+    from .tables import RunRow as RunRow, RunStatus as RunStatus
     from .values import register
-    from .verification import VerifiedRun
+    from .verification import VerifiedRun as VerifiedRun
     from .worker import Worker
-    from .worker_health import WorkerApplication, WorkerStatistics
+    from .worker_health import WorkerApplication as WorkerApplication, WorkerStatistics as WorkerStatistics
 else:
     __getattr__, __dir__ = attach_exports(
         __name__,
         names={
             "budgets": ("BudgetRow",),
-            "clock": ("decide", "now", "patched", "random", "sleep"),
+            "clock": (
+                "decide",
+                "now",
+                "patched",
+                "random",
+                "sleep",
+            ),
             "effect_call": ("Happened",),
-            "effects": ("every_life", "once", "repeatable"),
+            "effects": ("every_life",),
             "errors": (
                 "CallInDoubtError",
                 "JournalAuditError",
@@ -73,69 +79,64 @@ else:
                 "RunStuckError",
                 "RunTakenOverError",
             ),
-            "messages": ("receive", "receive_batch"),
+            "messages": (
+                "receive",
+                "receive_batch",
+            ),
             "open_lives": ("unrecorded",),
             "pruning": ("PruneReport",),
             "question_table": ("QuestionRow",),
-            "records": ("Record", "RecordKind"),
-            "queue_table": ("QueueEntry", "QueueStatus"),
+            "records": (
+                "Record",
+                "RecordKind",
+            ),
+            "queue_table": (
+                "QueueEntry",
+                "QueueStatus",
+            ),
             "schedule_table": ("ScheduleRow",),
             "stages": ("stage",),
-            "replays": ("Replay", "replay"),
-            "store": ("JournalStore", "open"),
-            "tables": ("RunRow", "RunStatus"),
+            "replays": (
+                "Replay",
+                "replay",
+            ),
+            "store": (
+                "JournalStore",
+                "open",
+            ),
+            "tables": (
+                "RunRow",
+                "RunStatus",
+            ),
             "values": ("register",),
             "verification": ("VerifiedRun",),
             "worker": ("Worker",),
-            "worker_health": ("WorkerApplication", "WorkerStatistics"),
+            "worker_health": (
+                "WorkerApplication",
+                "WorkerStatistics",
+            ),
         },
     )
 
 __all__ = [
-    "BudgetRow",
     "CallInDoubtError",
-    "Happened",
-    "JournalAuditError",
     "JournalDivergenceError",
     "JournalError",
-    "JournalIdentityError",
     "JournalIdentityWarning",
-    "JournalKeyError",
     "JournalStore",
     "JournalStoreError",
-    "JournalValueError",
-    "OutsideRunError",
-    "PruneReport",
-    "QuestionRow",
-    "QueueEntry",
-    "QueueStatus",
-    "Record",
-    "RecordKind",
-    "Replay",
-    "ReplayEndError",
     "RunInProgressError",
     "RunParked",
-    "RunPrunedError",
-    "RunRow",
-    "RunStatus",
-    "RunStuckError",
-    "RunTakenOverError",
-    "ScheduleRow",
-    "VerifiedRun",
     "Worker",
-    "WorkerApplication",
-    "WorkerStatistics",
     "decide",
     "every_life",
     "now",
-    "once",
     "open",
     "patched",
     "random",
     "receive",
     "receive_batch",
     "register",
-    "repeatable",
     "replay",
     "sleep",
     "stage",

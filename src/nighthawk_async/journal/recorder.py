@@ -22,8 +22,7 @@ from .departures import Departures
 from .diverged_lives import records_that_count
 from .errors import JournalDivergenceError, JournalError, RunParked
 from .frames import are_concurrent, comes_after, failure_place, intent_place, is_failure, withdrawn_place
-from .gate import Gate, nothing_written
-from .gate import Hold as HoldEffect
+from .gate import Gate, Hold as HoldEffect, nothing_written
 from .holding import Holding
 from .known_objects import KnownObjects
 from .mailboxes import Inbox, Mailboxes

@@ -1,6 +1,7 @@
 """Replays of runs: the program again, from the records alone."""
 
 import inspect
+import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -17,8 +18,7 @@ from .frames import is_within
 from .recorder import NewCode
 from .records import Record
 from .replay_journal import RecordedModel, ReplayJournal, find_bridged_frame, find_program_frame
-from .store import JournalStore
-from .store import open as open_store
+from .store import JournalStore, open as open_store
 
 Stopped = Callable[[FrameType], None]
 
@@ -202,10 +202,12 @@ class _NoModels(SourcePolicy):
         return self._outer.around_request(call, open_request)
 
 
-def replay(store: JournalStore | str, run_id: str, *, until: str | None = None, pdb: bool = False) -> Replay:
+def replay(
+    store: JournalStore | str | os.PathLike[str], run_id: str, *, until: str | None = None, pdb: bool = False
+) -> Replay:
     """Replay a run: the program goes through it again, without models, without effects, and without writing.
 
-        with nh.journal.replay("sqlite:///runs.db", "order-17"):
+        with nh.journal.replay("runs.db", "order-17"):
             anyio.run(main)  # its line nh.run(..., journal=store, run_id="order-17") gets the records
 
     Runs that begin inside get the records in place of their store. A replay may also be given as the
@@ -218,7 +220,7 @@ def replay(store: JournalStore | str, run_id: str, *, until: str | None = None, 
     `unschedule`, `prune`. `enqueue` returns the id that it has returned in the run. `result` reads the store.
 
     Args:
-        store: The store, or its address. All records are read here, and nothing is written.
+        store: The store, its path or its address. All records are read here, and nothing is written.
         run_id: The run.
         until: The place to stop before, `run/…`; None for the end of the records.
         pdb: Whether to open the debugger there, in the frame of the program, and go on afterwards.
@@ -232,7 +234,7 @@ def replay(store: JournalStore | str, run_id: str, *, until: str | None = None, 
         ReplayEndError: On leaving: the replay has come to its end before the program has.
         JournalDivergenceError: Inside: the program does something else than what was recorded.
     """
-    if isinstance(store, str):
+    if isinstance(store, str | os.PathLike):
         with open_store(store) as opened:
             return replay(opened, run_id, until=until, pdb=pdb)
     records = store.records(run_id)

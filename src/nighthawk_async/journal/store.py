@@ -6,7 +6,6 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import quote
 
 from ..errors import ConfigurationError, NighthawkError
 from ..journal_ports import OpenedJournal
@@ -278,7 +277,7 @@ class JournalStore(StoreQueues, StoreQuestions, StoreBudgets):
         if target.exists():
             raise NighthawkError(f"{target} exists already; a run is copied into a new file")
         records, redactor = self.records(run_id), Redactor(redact)
-        with open(f"sqlite:///{quote(str(target))}") as copy:
+        with open(target) as copy:
             try:
                 copy.thread.perform(
                     lambda: write_copy(copy.thread.opened(), row=row, records=records, redactor=redactor)
@@ -364,7 +363,7 @@ class JournalStore(StoreQueues, StoreQuestions, StoreBudgets):
 
 
 def open(
-    url: str,
+    location: str | os.PathLike[str],
     *,
     durability: Durability = "response",
     changes: Literal["error", "insert"] = "error",
@@ -376,12 +375,13 @@ def open(
 ) -> JournalStore:
     """Open a store of journals: a database in which runs are recorded, to be continued by later processes.
 
-        store = nh.journal.open("sqlite:///runs.db")
+        store = nh.journal.open("runs.db")
         async with nh.run(executor, journal=store, run_id="order-17"): ...
 
     Args:
-        url: The address: `sqlite:///` and a path, relative or (with a fourth slash) absolute; or
-            `postgresql://user:password@host:5432/database`, which needs the extra `postgresql`.
+        location: The path of a SQLite file; or an address: `sqlite:///` and a path, relative or (with a
+            fourth slash) absolute; or `postgresql://user:password@host:5432/database`, which needs the extra
+            `postgresql`.
         durability: The time at which a run waits for its records: `response` after each response of a model,
             before anything that it asks for is done; `effect` only before each call that is an effect. The
             latter is faster, and loses the latest responses in a crash.
@@ -411,7 +411,7 @@ def open(
     if chain_key is not None and len(chain_key) < _LEAST_KEY_BYTES:
         raise ConfigurationError(f"audit_key has {len(chain_key)} bytes, and at least {_LEAST_KEY_BYTES}")
     codec = read_codec(keys, active_key, chain_key)
-    address, connect = read_address(url)
+    address, connect = read_address(location)
 
     def connect_protected() -> Database:
         database = connect()
@@ -425,5 +425,5 @@ def open(
         new_code=changes,
         rules=ValueRules(max_bytes=max_value_bytes, keeps_secrets=bool(codec.active_key), is_strict=strict),
         # They have no keys. Nor could a chain with a key tell what they append from what others do.
-        admits_writers=is_shared_address(url) and not codec.active_key and chain_key is None,
+        admits_writers=is_shared_address(location) and not codec.active_key and chain_key is None,
     )

@@ -8,8 +8,7 @@ import types
 from abc import ABC, abstractmethod
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Mapping
-from dataclasses import fields as dataclass_fields
-from dataclasses import is_dataclass
+from dataclasses import fields as dataclass_fields, is_dataclass
 from enum import Enum, Flag
 from functools import cached_property
 from inspect import getattr_static

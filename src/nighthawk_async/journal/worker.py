@@ -23,6 +23,7 @@ from .errors import JournalStoreError
 from .holders import is_alive, process_name
 from .key_table import check_keys
 from .listeners import FIRST_PAUSE_SECONDS, MOST_PAUSE_SECONDS
+from .located import StoreLocation, store_at
 from .process_calls import claiming, note_calls
 from .queue_claims import ClaimedEntry
 from .queued_call import function_name
@@ -51,7 +52,7 @@ class Worker:
     the runs from their records.
 
     Args:
-        store: The store.
+        store: The store, its path or its address.
         functions: The functions that it calls.
         run: Makes the run for a run id: `nighthawk_async.run` with the store as `journal` and that `run_id`.
         queue: The queue.
@@ -66,7 +67,7 @@ class Worker:
 
     def __init__(
         self,
-        store: JournalStore,
+        store: JournalStore | StoreLocation,
         functions: Sequence[Callable[..., Any]],
         *,
         run: RunFactory,
@@ -82,7 +83,7 @@ class Worker:
         self._functions = {function_name(each): each for each in functions}
         if not functions or len(self._functions) < len(functions):
             raise NighthawkError("a worker needs at least one function, and each only once")
-        self.store = store
+        self.store = store = store_at(store)
         self.queue = queue
         self.max_concurrent = max_concurrent
         self.grace_seconds = grace_seconds

@@ -32,8 +32,8 @@ from msgspec import Struct
 
 from ..errors import ExecutionError, NighthawkError, StepEndedError, StepStoppedError, ToolEvaluationError
 from ..observation import NodeState, NodeWriter, find_node_writer, using_node_writer
-from ..parallel import Parking, TaskCancelledError, TaskEndedError, current_task, raise_if_cancel_requested
-from ..parallel.task_current import find_positions, using_positions
+from ..parallel import TaskCancelledError, TaskEndedError, current_task, raise_if_cancel_requested
+from ..parallel.task_current import Parking, find_positions, using_positions
 from ..parallel.task_node import Positions, ResourceKeeper, get_task_hooks
 from ..threads import BlockingCall
 from ..tracing import find_trace_context, using_trace_context

@@ -6,14 +6,18 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from greenlet import getcurrent
-    from greenlet import greenlet as Greenlet  # noqa: N812
+    from greenlet import (
+        getcurrent,
+        greenlet as Greenlet,  # noqa: N812
+    )
 
     CAN_PAUSE: bool
 else:
     try:
-        from greenlet import getcurrent
-        from greenlet import greenlet as Greenlet  # noqa: N812
+        from greenlet import (
+            getcurrent,
+            greenlet as Greenlet,  # noqa: N812
+        )
 
         CAN_PAUSE = True
     except ImportError:

@@ -20,8 +20,7 @@ from itertools import chain, islice
 from types import CodeType, CoroutineType, coroutine
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from anyio import NoEventLoopError, current_effective_deadline, current_time
-from anyio import sleep as anyio_sleep
+from anyio import NoEventLoopError, current_effective_deadline, current_time, sleep as anyio_sleep
 from anyio.lowlevel import checkpoint
 
 from ..errors import ToolBoundaryError

@@ -29,9 +29,8 @@ from ..executions import find_execution
 from ..journal_ports import RunJournal, RunOpener
 from ..lazy_exports import LazyModule
 from ..observation import NodeWriter, find_node_writer, observed
-from ..parallel import TaskHooks, install_task_hooks, open_task_root
-from ..parallel.task_current import find_node, find_positions, find_task
-from ..parallel.task_node import ArgumentDigest, ResourceKeeper
+from ..parallel.task_current import find_node, find_positions, find_task, open_task_root
+from ..parallel.task_node import ArgumentDigest, ResourceKeeper, TaskHooks, install_task_hooks
 from ..tracing import traced
 from ..types.execution import ExecutionRef
 from ..types.usage import Usage

@@ -12,27 +12,33 @@ from typing import TYPE_CHECKING
 from ..lazy_exports import attach_exports
 
 if TYPE_CHECKING:
-    from .agents import Finding, Remark, apply_patch, research, review
+    from .agents import Finding as Finding, Remark as Remark, apply_patch, research, review
     from .errors import (
-        DeniedAddressError,
-        EditError,
-        FetchError,
-        ForbiddenAddressError,
+        DeniedAddressError as DeniedAddressError,
+        EditError as EditError,
+        FetchError as FetchError,
+        ForbiddenAddressError as ForbiddenAddressError,
         LibraryError,
-        OutsideWorkspaceError,
-        PatchError,
-        ShellError,
-        WorkspaceError,
+        OutsideWorkspaceError as OutsideWorkspaceError,
+        PatchError as PatchError,
+        ShellError as ShellError,
+        WorkspaceError as WorkspaceError,
     )
-    from .shell_sandbox import Sandbox
-    from .shell_session import ShellResult
-    from .web import FetchedPage, Web, fetch
-    from .workspace import SearchMatch, SearchResult, Workspace
+    from .shell_sandbox import Sandbox as Sandbox
+    from .shell_session import ShellResult as ShellResult
+    from .web import FetchedPage as FetchedPage, Web, fetch
+    from .workspace import SearchMatch as SearchMatch, SearchResult as SearchResult, Workspace
 else:
     __getattr__, __dir__ = attach_exports(
         __name__,
         names={
-            "agents": ("Finding", "Remark", "apply_patch", "research", "review"),
+            "agents": (
+                "Finding",
+                "Remark",
+                "apply_patch",
+                "research",
+                "review",
+            ),
             "errors": (
                 "DeniedAddressError",
                 "EditError",
@@ -44,32 +50,25 @@ else:
                 "ShellError",
                 "WorkspaceError",
             ),
-            "web": ("FetchedPage", "Web", "fetch"),
+            "web": (
+                "FetchedPage",
+                "Web",
+                "fetch",
+            ),
             "shell_sandbox": ("Sandbox",),
             "shell_session": ("ShellResult",),
-            "workspace": ("SearchMatch", "SearchResult", "Workspace"),
+            "workspace": (
+                "SearchMatch",
+                "SearchResult",
+                "Workspace",
+            ),
         },
     )
 
 __all__ = [
-    "DeniedAddressError",
-    "EditError",
-    "FetchError",
-    "FetchedPage",
-    "Finding",
-    "ForbiddenAddressError",
     "LibraryError",
-    "OutsideWorkspaceError",
-    "PatchError",
-    "Remark",
-    "Sandbox",
-    "SearchMatch",
-    "SearchResult",
-    "ShellError",
-    "ShellResult",
     "Web",
     "Workspace",
-    "WorkspaceError",
     "apply_patch",
     "fetch",
     "research",

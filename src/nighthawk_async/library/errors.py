@@ -12,9 +12,11 @@ NighthawkError
             └── DeniedAddressError          the egress of the run or scope denies it
 """
 
-from ..confined_files import LibraryError as LibraryError
-from ..confined_files import OutsideWorkspaceError as OutsideWorkspaceError
-from ..confined_files import WorkspaceError as WorkspaceError
+from ..confined_files import (
+    LibraryError as LibraryError,
+    OutsideWorkspaceError as OutsideWorkspaceError,
+    WorkspaceError as WorkspaceError,
+)
 from ..errors import EgressDeniedError
 from ..pickling import set_public_module
 

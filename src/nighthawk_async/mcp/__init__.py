@@ -20,14 +20,26 @@ if TYPE_CHECKING:
         list_resources,
         read_resource,
     )
-    from .description import ServerArguments
-    from .errors import McpError, ServerCallError, ServerLostError, ServerToolError, ServerUnavailableError
-    from .methods import ConnectedServer
+    from .description import ServerArguments as ServerArguments
+    from .errors import (
+        McpError,
+        ServerCallError as ServerCallError,
+        ServerLostError as ServerLostError,
+        ServerToolError as ServerToolError,
+        ServerUnavailableError,
+    )
+    from .methods import ConnectedServer as ConnectedServer
     from .server import Server, http, stdio
     from .serving import serve, serve_stdio
-    from .serving_http import McpApplication
+    from .serving_http import McpApplication as McpApplication
     from .serving_tools import Served
-    from .values import LinkedResource, PromptDescription, PromptText, ResourceContent, ResourceTemplate
+    from .values import (
+        LinkedResource as LinkedResource,
+        PromptDescription as PromptDescription,
+        PromptText as PromptText,
+        ResourceContent as ResourceContent,
+        ResourceTemplate as ResourceTemplate,
+    )
 else:
     __getattr__, __dir__ = attach_exports(
         __name__,
@@ -49,7 +61,11 @@ else:
                 "ServerUnavailableError",
             ),
             "methods": ("ConnectedServer",),
-            "server": ("Server", "http", "stdio"),
+            "server": (
+                "Server",
+                "http",
+                "stdio",
+            ),
             "values": (
                 "LinkedResource",
                 "PromptDescription",
@@ -57,27 +73,19 @@ else:
                 "ResourceContent",
                 "ResourceTemplate",
             ),
-            "serving": ("serve", "serve_stdio"),
+            "serving": (
+                "serve",
+                "serve_stdio",
+            ),
             "serving_http": ("McpApplication",),
             "serving_tools": ("Served",),
         },
     )
 
 __all__ = [
-    "ConnectedServer",
-    "LinkedResource",
-    "McpApplication",
     "McpError",
-    "PromptDescription",
-    "PromptText",
-    "ResourceContent",
-    "ResourceTemplate",
     "Served",
     "Server",
-    "ServerArguments",
-    "ServerCallError",
-    "ServerLostError",
-    "ServerToolError",
     "ServerUnavailableError",
     "connect",
     "get_prompt",

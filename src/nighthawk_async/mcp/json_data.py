@@ -1,8 +1,7 @@
 """Values as strict JSON data: what JSON cannot say is refused, or written as a text, and never lost."""
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Collection, Mapping, Sequence, Set as AbstractSet
 from enum import Enum
 from typing import Any, Literal, TypeAlias, cast
 

@@ -37,8 +37,8 @@ class ServingArguments(TypedDict, total=False):
         max_concurrent_requests: The maximum number of calls in progress at once; None for no limit.
         max_queued_requests: The maximum number of calls that wait; by default 100. Beyond it the result of a
             call is an error that says when to try again.
-        request_timeout_seconds: The time limit of a call, in seconds, with its wait; None for no limit.
-        budget: The budget of each call, by an account of its own.
+        request_timeout: The time limit of a call, in seconds, with its wait; None for no limit.
+        request_budget: The budget of each call, by an account of its own.
         grace_seconds: The grace period of calls in progress when the server ends; by default 10 seconds.
         retry_after_seconds: The number of seconds after which a refused client may try again; by default 1.
         tree: A task tree of `nighthawk_async.observe`, which records each call as a top-level node.
@@ -50,8 +50,8 @@ class ServingArguments(TypedDict, total=False):
     instructions: str | None
     max_concurrent_requests: int | None
     max_queued_requests: int
-    request_timeout_seconds: float | None
-    budget: Budget | None
+    request_timeout: float | None
+    request_budget: Budget | None
     grace_seconds: float
     retry_after_seconds: float
     tree: TaskTree | None
@@ -163,13 +163,11 @@ def _protocol_of(
             f"run must be a function that returns a new run, such as lambda: nighthawk_async.run(executor), "
             f"not {run!r}"
         )
-    timeout = arguments.get("request_timeout_seconds")
+    timeout = arguments.get("request_timeout")
     settings = Settings(
         make_run=lambda: checked_run(run()),
-        request_timeout_seconds=None
-        if timeout is None
-        else checked_seconds(timeout, "request_timeout_seconds"),
-        budget=checked_budget(arguments.get("budget")),
+        request_timeout=None if timeout is None else checked_seconds(timeout, "request_timeout"),
+        request_budget=checked_budget(arguments.get("request_budget")),
         grace_seconds=checked_seconds(arguments.get("grace_seconds", 10.0), "grace_seconds"),
         retry_after_seconds=checked_seconds(
             arguments.get("retry_after_seconds", 1.0), "retry_after_seconds", most=MOST_RETRY_AFTER_SECONDS

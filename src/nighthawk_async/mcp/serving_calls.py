@@ -180,7 +180,7 @@ class _Call:
             ) as node,
         ):
             async with BareTaskGroup() as helpers:
-                seconds = self._service.settings.request_timeout_seconds
+                seconds = self._service.settings.request_timeout
                 if seconds is not None:
                     helpers.start_soon(self._work.end_after, seconds)
                 tree, node_id = find_tree(), find_node_id()
@@ -216,7 +216,7 @@ class _Call:
                 self._service.admission.leave(turn)
 
     def _scope(self, elicit: Elicit | None) -> Scope:
-        budget = self._service.settings.budget
+        budget = self._service.settings.request_budget
         scope_id = uuid.uuid4().hex if self._http is None else self._http.id
         fresh = None if budget is None else budget.fresh()
         if elicit is None:

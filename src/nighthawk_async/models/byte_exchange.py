@@ -166,7 +166,7 @@ class RequestSource(Protocol):
         headers: Mapping[str, str],
         body: bytes,
         *,
-        connect_timeout_seconds: float,
+        connect_timeout: float,
         method: str = "POST",
     ) -> ByteExchange:
         """A request, sent when the exchange is entered.
@@ -175,7 +175,7 @@ class RequestSource(Protocol):
             url: The URL.
             headers: The headers.
             body: The body.
-            connect_timeout_seconds: Seconds to wait for a new connection.
+            connect_timeout: Seconds to wait for a new connection.
             method: The HTTP method.
         """
         ...

@@ -129,8 +129,8 @@ class EndpointCalls:
                 await anyio.sleep(delay)
                 retries += 1
         raise RequestTimeoutError(
-            f"{endpoint.model_id}: no answer to {method} {path} within {self._settings.timeout_seconds:g} "
-            "seconds (timeout_seconds)"
+            f"{endpoint.model_id}: no answer to {method} {path} within {self._settings.timeout:g} "
+            "seconds (timeout)"
         )
 
     async def results(self, path: str, count: int, *, headers: Mapping[str, str] = JSON) -> bytes:
@@ -178,7 +178,7 @@ class EndpointCalls:
             endpoint.url(path),
             {**_HEADERS, **headers, **endpoint.headers},
             body,
-            connect_timeout_seconds=self._settings.connect_timeout_seconds,
+            connect_timeout=self._settings.connect_timeout,
             method=method,
         )
         try:

@@ -214,10 +214,8 @@ class Exchange(ResponseStream):
         self._sent += 1
         self._chance = random()  # drawn once, so that the reported delay is the actual one
         self._tally.attempt_begun()
-        timeout = plan.settings.connect_timeout_seconds
-        raw = self._attempt = self._pool.request(
-            url, headers, plan.encoded.body, connect_timeout_seconds=timeout
-        )
+        timeout = plan.settings.connect_timeout
+        raw = self._attempt = self._pool.request(url, headers, plan.encoded.body, connect_timeout=timeout)
         if self._said:
             await raw.steer(self._said)
         if self._log is not None:

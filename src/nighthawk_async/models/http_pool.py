@@ -106,7 +106,7 @@ class HttpPool:
         headers: Mapping[str, str],
         body: bytes,
         *,
-        connect_timeout_seconds: float,
+        connect_timeout: float,
         method: str = "POST",
     ) -> "RawExchange":
         """A request, sent when the exchange is entered.
@@ -115,10 +115,10 @@ class HttpPool:
             url: The URL.
             headers: The headers.
             body: The body.
-            connect_timeout_seconds: Seconds to wait for a new connection.
+            connect_timeout: Seconds to wait for a new connection.
             method: The HTTP method, another one for requests about batches and files.
         """
-        return RawExchange(self, url, headers, body, connect_timeout_seconds, method)
+        return RawExchange(self, url, headers, body, connect_timeout, method)
 
     async def aclose(self) -> None:
         """Close the idle connections, shielded; those in flight are closed by their requests."""
@@ -207,7 +207,7 @@ class RawExchange(BodyReader):
         url: SplitResult,
         headers: Mapping[str, str],
         body: bytes,
-        connect_timeout_seconds: float,
+        connect_timeout: float,
         method: str,
     ) -> None:
         self._pool = pool
@@ -215,7 +215,7 @@ class RawExchange(BodyReader):
         self._url = url
         self._request_headers = headers
         self._body = body
-        self._connect_timeout_seconds = connect_timeout_seconds
+        self._connect_timeout = connect_timeout
         self._connection: HttpConnection | None = None
         self._was_sent = False
         self.status = 0
@@ -250,7 +250,7 @@ class RawExchange(BodyReader):
                     self._url,
                     self._request_headers,
                     self._body,
-                    connect_timeout_seconds=self._connect_timeout_seconds,
+                    connect_timeout=self._connect_timeout,
                     method=self._method,
                 )
             finally:

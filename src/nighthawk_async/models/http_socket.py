@@ -101,22 +101,20 @@ class HttpSocket:
         self.was_sent = False
         """Whether the server may have received the last request."""
 
-    async def send(
-        self, request: RequestHead, body: bytes, *, connect_timeout_seconds: float | None
-    ) -> ResponseHead:
+    async def send(self, request: RequestHead, body: bytes, *, connect_timeout: float | None) -> ResponseHead:
         """Send a request and wait for the head of the response.
 
         Args:
             request: The head of the request.
             body: Its body.
-            connect_timeout_seconds: Seconds to wait for the connection, from its turn on; None for no limit.
+            connect_timeout: Seconds to wait for the connection, from its turn on; None for no limit.
 
         Raises:
             httpx.TransportError: There is no connection, or it broke, or the answer was no HTTP.
         """
         self.was_sent = False
         try:
-            stream = await self._connected(connect_timeout_seconds)
+            stream = await self._connected(connect_timeout)
             await self._write(stream, self._pieces(request, body))
             head = await self._receive_head(request)
         except BaseException:
@@ -166,19 +164,19 @@ class HttpSocket:
         if stream is not None:
             await anyio.aclose_forcefully(stream)
 
-    async def _connected(self, timeout_seconds: float | None) -> ByteStream:
+    async def _connected(self, seconds: float | None) -> ByteStream:
         if self._stream is not None and not (_has_news(self._socket) or _has_secure_news(self._secure)):
             return self._stream
         await self.aclose()
         async with self._connecting:  # entering it lets other tasks run first
-            stream = self._stream = await self._connect(timeout_seconds)
+            stream = self._stream = await self._connect(seconds)
         self._socket = stream.extra(SocketAttribute.raw_socket)
         self._secure = None if self._ssl_context is None else stream.extra(TLSAttribute.ssl_object)
         return stream
 
-    async def _connect(self, timeout_seconds: float | None) -> ByteStream:
+    async def _connect(self, seconds: float | None) -> ByteStream:
         try:
-            with anyio.fail_after(timeout_seconds):
+            with anyio.fail_after(seconds):
                 if self._ssl_context is None:
                     return await anyio.connect_tcp(self._host, self._port)
                 return await anyio.connect_tcp(

@@ -63,7 +63,7 @@ class SingleConnectionTransport(httpx.AsyncBaseTransport):
         headers = {name: value for name, value in request.headers.items() if name != "content-length"}
         head = request_head(request.method, request.url.raw_path, headers, has_length=bool(body))
         timeout = request.extensions.get("timeout", {}).get("connect")
-        response = await connection.send(head, body, connect_timeout_seconds=timeout)
+        response = await connection.send(head, body, connect_timeout=timeout)
         return httpx.Response(
             response.status,
             headers=[(name.encode(), value.encode()) for name, value in response.headers.items()],
@@ -152,7 +152,7 @@ class HttpConnection:
         headers: Mapping[str, str],
         body: bytes,
         *,
-        connect_timeout_seconds: float,
+        connect_timeout: float,
         method: str = "POST",
     ) -> ResponseHead:
         """Send a request and wait for the head of the response.
@@ -161,7 +161,7 @@ class HttpConnection:
             url: The URL.
             headers: The headers.
             body: The body.
-            connect_timeout_seconds: Seconds to wait for the connection, from its turn on.
+            connect_timeout: Seconds to wait for the connection, from its turn on.
             method: The HTTP method.
 
         Raises:
@@ -172,11 +172,10 @@ class HttpConnection:
         self.is_reusable = self._is_receiving = self._wire.was_sent = False
         request = self._heads.of(method, url, headers)
         try:
-            head = await self._wire.send(request, body, connect_timeout_seconds=connect_timeout_seconds)
+            head = await self._wire.send(request, body, connect_timeout=connect_timeout)
         except httpx.ConnectTimeout as error:
             raise ConnectTimeoutError(
-                f"no connection to {self._place} within {connect_timeout_seconds:g} seconds"
-                " (connect_timeout_seconds)",
+                f"no connection to {self._place} within {connect_timeout:g} seconds (connect_timeout)",
                 is_transient=True,
             ) from error
         except (httpx.ConnectError, httpx.ProxyError) as error:
@@ -291,9 +290,7 @@ class _ProxiedConnection:
         self.is_kept = False
         self.was_sent = False
 
-    async def send(
-        self, request: RequestHead, body: bytes, *, connect_timeout_seconds: float
-    ) -> ResponseHead:
+    async def send(self, request: RequestHead, body: bytes, *, connect_timeout: float) -> ResponseHead:
         content = _RequestBody(body)
         sent = httpx.Request(
             request.method,
@@ -302,7 +299,7 @@ class _ProxiedConnection:
             stream=content,
         )
         sent.extensions["timeout"] = {
-            "connect": connect_timeout_seconds,
+            "connect": connect_timeout,
             "read": None,
             "write": None,
             "pool": None,

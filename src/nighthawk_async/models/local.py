@@ -168,7 +168,7 @@ class _ServerSettings(BaseModel):
     context_tokens: Annotated[int, Field(ge=128)] | None = None
     parallel_requests: Annotated[int, Field(ge=1)] | None = None
     threads: Annotated[int, Field(ge=1)] | None = None
-    start_timeout_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
+    start_timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
 
 
 def create_local_model(
@@ -183,7 +183,7 @@ def create_local_model(
     Args:
         name: A name of `catalog.local`, or the path of a GGUF file.
         settings: Settings of every request, and of the server: `context_tokens` of each request,
-            `parallel_requests` worked on at the same time, `threads`, `start_timeout_seconds`.
+            `parallel_requests` worked on at the same time, `threads`, `start_timeout`.
         environment: Environment variables; None for the process's own.
         pool_source: Provides the connection pool for a request.
 
@@ -391,7 +391,7 @@ def _launch(gguf: Path, facts: LocalModelFacts, settings: Mapping[str, Any]) -> 
         context_tokens=chosen.context_tokens or facts.context_tokens,
         parallel_requests=chosen.parallel_requests or facts.parallel_requests,
         threads=chosen.threads or _default_threads(),
-        start_timeout_seconds=chosen.start_timeout_seconds,
+        start_timeout=chosen.start_timeout,
     )
 
 

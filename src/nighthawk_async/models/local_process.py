@@ -38,14 +38,14 @@ class LocalServerLaunch:
         context_tokens: Tokens of context that each request gets.
         parallel_requests: Requests worked on at the same time.
         threads: Processor threads.
-        start_timeout_seconds: Seconds that loading the model may take.
+        start_timeout: Seconds that loading the model may take.
     """
 
     gguf: Path
     context_tokens: int
     parallel_requests: int
     threads: int
-    start_timeout_seconds: float
+    start_timeout: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +95,7 @@ class ServerProcess:
         self._errors = errors
         self._key = secrets.token_urlsafe(_KEY_BYTES)
         self._reports = BufferedByteReceiveStream(process.stdout)
-        self._deadline = anyio.current_time() + launch.start_timeout_seconds
+        self._deadline = anyio.current_time() + launch.start_timeout
 
     @classmethod
     async def spawn(cls, launch: LocalServerLaunch, program: Path = SERVER_PROGRAM) -> "ServerProcess":
@@ -141,8 +141,8 @@ class ServerProcess:
                 line = await self._reports.receive_until(b"\n", _REPORT_BYTES)
         except TimeoutError as error:
             raise self._failure(
-                f"was not ready within {self._launch.start_timeout_seconds:g} seconds; "
-                "the setting `start_timeout_seconds` allows more"
+                f"was not ready within {self._launch.start_timeout:g} seconds; "
+                "the setting `start_timeout` allows more"
             ) from error
         except (anyio.EndOfStream, anyio.IncompleteRead, anyio.DelimiterNotFound) as error:
             raise self._failure("ended before it was ready") from error

@@ -2,11 +2,11 @@
 
 Each limit has its own error:
 
-    queue_timeout_seconds        |---|                               each wait for a turn
-    timeout_seconds                  |---------- from the first turn on: attempts, backoff, later waits ---|
-    connect_timeout_seconds          |--|                         (kept by `http_transport`)
-    first_event_timeout_seconds      |-------------|              from connecting to the first output event
-    idle_timeout_seconds                           |----|----|----|    from one sign of life to the next
+    queue_timeout        |---|                               each wait for a turn
+    timeout                  |---------- from the first turn on: attempts, backoff, later waits ---|
+    connect_timeout          |--|                         (kept by `http_transport`)
+    first_event_timeout      |-------------|              from connecting to the first output event
+    idle_timeout                           |----|----|----|    from one sign of life to the next
 
 A request that waits for its turn costs nothing, and shows nothing about the endpoint: of ten thousand
 requests that arrive together under a limit per minute, most wait longer than any answer should take.
@@ -156,13 +156,13 @@ class TransportSettings(BaseModel):
             provider, or of the host.
         transport: `"websocket"` sends requests over a WebSocket; `"auto"` does so from the second turn of a
             step on, where the endpoint has one.
-        timeout_seconds: Seconds a request may take in all from its first turn on, its retries included; None
+        timeout: Seconds a request may take in all from its first turn on, its retries included; None
             for no limit.
-        queue_timeout_seconds: Seconds a request may wait for a turn to be sent; None for no limit.
-        connect_timeout_seconds: Seconds to wait for the connection.
-        first_event_timeout_seconds: Seconds from sending a request to the first event of its response that
+        queue_timeout: Seconds a request may wait for a turn to be sent; None for no limit.
+        connect_timeout: Seconds to wait for the connection.
+        first_event_timeout: Seconds from sending a request to the first event of its response that
             is output; None for no limit. Holds for each attempt.
-        idle_timeout_seconds: Seconds without a sign of life from then on; None for no limit.
+        idle_timeout: Seconds without a sign of life from then on; None for no limit.
         max_response_bytes: Bytes that the body of a response may have, everything in it counted; None for no
             limit. Holds for each attempt.
         max_retries: The number of times that a request that failed before its first output event is sent
@@ -189,11 +189,11 @@ class TransportSettings(BaseModel):
     capabilities: dict[str, Any] = Field(default_factory=dict[str, Any])
     endpoint_rules: str | None = None
     transport: Literal["http", "websocket", "auto"] = "http"
-    timeout_seconds: _Seconds | None = 600.0
-    queue_timeout_seconds: _Seconds | None = None
-    connect_timeout_seconds: _Seconds = 5.0
-    first_event_timeout_seconds: _Seconds | None = 300.0
-    idle_timeout_seconds: _Seconds | None = 300.0
+    timeout: _Seconds | None = 600.0
+    queue_timeout: _Seconds | None = None
+    connect_timeout: _Seconds = 5.0
+    first_event_timeout: _Seconds | None = 300.0
+    idle_timeout: _Seconds | None = 300.0
     max_response_bytes: _Count | None = 64 * 1024 * 1024
     max_retries: Annotated[int, Field(ge=0)] = 2
     max_concurrent_requests: _Count | None = None
@@ -247,7 +247,7 @@ class TimeLimits:
 
     def begin_attempt(self) -> None:
         """Record that the request is sent now."""
-        self._first_event_deadline = _deadline_after(self._settings.first_event_timeout_seconds)
+        self._first_event_deadline = _deadline_after(self._settings.first_event_timeout)
         self._has_output = False
 
     def note_output(self) -> None:
@@ -263,22 +263,22 @@ class TimeLimits:
         Raises:
             RequestTimeoutError: Its turn did not come in time.
         """
-        queue_deadline = _deadline_after(self._settings.queue_timeout_seconds)
+        queue_deadline = _deadline_after(self._settings.queue_timeout)
         with anyio.CancelScope(deadline=min(queue_deadline, self._deadline)):
             result = await wait()
             self.begin()
             return result
         if queue_deadline < self._deadline:
-            limit = f"{self._settings.queue_timeout_seconds:g} seconds (queue_timeout_seconds)"
+            limit = f"{self._settings.queue_timeout:g} seconds (queue_timeout)"
         else:
-            limit = f"{self._settings.timeout_seconds:g} seconds (timeout_seconds)"
+            limit = f"{self._settings.timeout:g} seconds (timeout)"
         raise RequestTimeoutError(f"still waiting for its turn after {limit}")
 
     def begin(self) -> None:
         """Record that the request has its first turn, or another one."""
         if not self._has_begun:
             self._has_begun = True
-            self._deadline = _deadline_after(self._settings.timeout_seconds)
+            self._deadline = _deadline_after(self._settings.timeout)
 
     async def keep_credential(self, wait: Callable[[], Awaitable[_Result]]) -> _Result:
         """Wait for the credential of an attempt, under the limit of the whole request.
@@ -292,8 +292,7 @@ class TimeLimits:
         with anyio.CancelScope(deadline=self._deadline):
             return await wait()
         raise RequestTimeoutError(
-            f"still waiting for the credential after {self._settings.timeout_seconds:g} seconds"
-            " (timeout_seconds)"
+            f"still waiting for the credential after {self._settings.timeout:g} seconds (timeout)"
         )
 
     async def keep(self, wait: Callable[[], Awaitable[_Result]]) -> _Result:
@@ -307,7 +306,7 @@ class TimeLimits:
             IdleTimeoutError: The response was silent for too long.
             RequestTimeoutError: The request's time is over.
         """
-        idle_deadline = _deadline_after(self._settings.idle_timeout_seconds)
+        idle_deadline = _deadline_after(self._settings.idle_timeout)
         own_deadline = idle_deadline if self._has_output else self._first_event_deadline
         with anyio.CancelScope(deadline=min(own_deadline, self._deadline)):
             return await wait()
@@ -316,20 +315,19 @@ class TimeLimits:
     def _too_late(self) -> ModelTimeoutError:
         if self._has_output:
             return IdleTimeoutError(
-                f"no sign of life from {self._place} for {self._settings.idle_timeout_seconds:g} seconds"
-                " (idle_timeout_seconds)",
+                f"no sign of life from {self._place} for {self._settings.idle_timeout:g} seconds"
+                " (idle_timeout)",
                 is_transient=True,
             )
         return FirstEventTimeoutError(
-            f"no response from {self._place} within {self._settings.first_event_timeout_seconds:g} seconds"
-            " (first_event_timeout_seconds)",
+            f"no response from {self._place} within {self._settings.first_event_timeout:g} seconds"
+            " (first_event_timeout)",
             is_transient=True,
         )
 
     def _too_long(self) -> RequestTimeoutError:
         return RequestTimeoutError(
-            f"no complete response from {self._place} within {self._settings.timeout_seconds:g} seconds"
-            " (timeout_seconds)"
+            f"no complete response from {self._place} within {self._settings.timeout:g} seconds (timeout)"
         )
 
 

@@ -322,14 +322,14 @@ class WebSocketConnection:
 
 
 async def open_websocket(
-    url: SplitResult, headers: Mapping[str, str], *, connect_timeout_seconds: float
+    url: SplitResult, headers: Mapping[str, str], *, connect_timeout: float
 ) -> WebSocketConnection | Refusal:
     """Open a connection, or return the reason why the server opens none.
 
     Args:
         url: The URL, as for HTTP.
         headers: The headers, credentials included.
-        connect_timeout_seconds: Seconds to wait for the connection, up to the answer of the server.
+        connect_timeout: Seconds to wait for the connection, up to the answer of the server.
 
     Raises:
         ModelConnectionError: There is no connection, or it broke.
@@ -349,13 +349,13 @@ async def open_websocket(
         "sec-websocket-key": key.decode(),
     }
     try:
-        with anyio.fail_after(connect_timeout_seconds):
+        with anyio.fail_after(connect_timeout):
             if proxy is None:
                 return await _open_directly(url, asked, key, place)
             return await _open_through(proxy, url, asked, key, place)
     except (TimeoutError, httpx.TimeoutException) as error:
         raise ConnectTimeoutError(
-            f"no WebSocket to {place} within {connect_timeout_seconds:g} seconds (connect_timeout_seconds)",
+            f"no WebSocket to {place} within {connect_timeout:g} seconds (connect_timeout)",
             is_transient=True,
         ) from error
     except (*_BROKEN, httpx.TransportError) as error:

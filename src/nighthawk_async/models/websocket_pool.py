@@ -366,8 +366,8 @@ class SocketExchange(BodyReader):
     async def _open(self, socket: ResponsesSocket) -> None:
         outcome: ModelError | Refusal | None = None
         try:
-            timeout = self._settings.connect_timeout_seconds
-            opened = await open_websocket(self._url, self._handshake, connect_timeout_seconds=timeout)
+            timeout = self._settings.connect_timeout
+            opened = await open_websocket(self._url, self._handshake, connect_timeout=timeout)
             if not isinstance(opened, Refusal):
                 socket.note_opened(opened)
                 return
@@ -490,7 +490,7 @@ class SocketRequests:
         headers: Mapping[str, str],
         body: bytes,
         *,
-        connect_timeout_seconds: float,
+        connect_timeout: float,
         method: str = "POST",
     ) -> ByteExchange:
         """A request, sent when the exchange is entered; see `http_pool.HttpPool.request`."""
@@ -499,9 +499,7 @@ class SocketRequests:
         kept = {name: each for name, each in headers.items() if name in own or name in _HANDSHAKE_HEADERS}
         if self._http is None:
             return SocketExchange(sockets, self._plan, url, kept, body)
-        over_http = self._http.request(
-            url, headers, body, connect_timeout_seconds=connect_timeout_seconds, method=method
-        )
+        over_http = self._http.request(url, headers, body, connect_timeout=connect_timeout, method=method)
         if sockets.are_refused:
             return over_http
         return _EitherExchange(SocketExchange(sockets, self._plan, url, kept, body), sockets, over_http)

@@ -6,19 +6,27 @@ from ..lazy_exports import attach_exports
 
 if TYPE_CHECKING:
     from .errors import (
-        NodeNotFoundError,
-        NotControllableError,
-        NotRecordingError,
+        NodeNotFoundError as NodeNotFoundError,
+        NotControllableError as NotControllableError,
+        NotRecordingError as NotRecordingError,
         ObserveError,
-        RecordingFileError,
+        RecordingFileError as RecordingFileError,
     )
     from .page.export import view_as_page
     from .recording_file import view_as_recording
-    from .recording_reader import Recording, read_recording
-    from .tree import TaskTree, find_node_id, find_tree, get_tree, recording, snapshot, watch
+    from .recording_reader import Recording as Recording, read_recording
+    from .tree import TaskTree, find_node_id, find_tree as find_tree, get_tree, recording, snapshot, watch
     from .tree_text import view_as_text
-    from .views import Children, ControlName, ErrorView, NodeView, TranscriptPart, ViewedKind, view_as_json
-    from .watching import Watch
+    from .views import (
+        Children as Children,
+        ControlName as ControlName,
+        ErrorView as ErrorView,
+        NodeView as NodeView,
+        TranscriptPart as TranscriptPart,
+        ViewedKind as ViewedKind,
+        view_as_json,
+    )
+    from .watching import Watch as Watch
 else:
     __getattr__, __dir__ = attach_exports(
         __name__,
@@ -32,7 +40,10 @@ else:
             ),
             "page.export": ("view_as_page",),
             "recording_file": ("view_as_recording",),
-            "recording_reader": ("Recording", "read_recording"),
+            "recording_reader": (
+                "Recording",
+                "read_recording",
+            ),
             "tree": (
                 "TaskTree",
                 "find_node_id",
@@ -57,22 +68,9 @@ else:
     )
 
 __all__ = [
-    "Children",
-    "ControlName",
-    "ErrorView",
-    "NodeNotFoundError",
-    "NodeView",
-    "NotControllableError",
-    "NotRecordingError",
     "ObserveError",
-    "Recording",
-    "RecordingFileError",
     "TaskTree",
-    "TranscriptPart",
-    "ViewedKind",
-    "Watch",
     "find_node_id",
-    "find_tree",
     "get_tree",
     "read_recording",
     "recording",

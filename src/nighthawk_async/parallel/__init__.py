@@ -5,66 +5,56 @@ from typing import TYPE_CHECKING
 from ..lazy_exports import attach_exports
 
 if TYPE_CHECKING:
-    from ..placements import PlacedCall, PlacedJob, Placement, call_placed
-    from .calling import AnyFunction, call_any, is_async_callable
+    from ..placements import Placement
+    from .calling import AnyFunction as AnyFunction, is_async_callable as is_async_callable
     from .combinators import gather, map, race, settle
-    from .deadlines import Deadline, deadline, under_thread_deadlines
+    from .deadlines import Deadline as Deadline, deadline as deadline, under_thread_deadlines
     from .errors import (
-        AlreadyResumedError,
-        AmbiguousPlaceError,
-        CallCancelledError,
+        AlreadyResumedError as AlreadyResumedError,
+        AmbiguousPlaceError as AmbiguousPlaceError,
+        CallCancelledError as CallCancelledError,
         DeadlineExceededError,
-        InvalidLimitError,
-        NothingToControlError,
-        NothingToRaceError,
-        NotSuspendedError,
+        InvalidLimitError as InvalidLimitError,
+        NothingToControlError as NothingToControlError,
+        NothingToRaceError as NothingToRaceError,
+        NotSuspendedError as NotSuspendedError,
         ParallelError,
-        PlacementClosedError,
+        PlacementClosedError as PlacementClosedError,
         PlacementError,
-        ResourceConflictError,
-        ResourceDeadlockError,
+        ResourceConflictError as ResourceConflictError,
+        ResourceDeadlockError as ResourceDeadlockError,
         ResourceError,
-        ResourceOwnerError,
-        ResourceTimeoutError,
-        TaskAwaitsItselfError,
+        ResourceOwnerError as ResourceOwnerError,
+        ResourceTimeoutError as ResourceTimeoutError,
+        TaskAwaitsItselfError as TaskAwaitsItselfError,
         TaskCancelledError,
-        TaskEndedError,
+        TaskEndedError as TaskEndedError,
         TaskError,
-        TasksClosedError,
-        TaskValueError,
+        TasksClosedError as TasksClosedError,
+        TaskValueError as TaskValueError,
     )
     from .here import Here
-    from .outcomes import Failed, Outcome, Settled, Succeeded
-    from .progress import Progress, ProgressBars, ProgressTarget
-    from .streaming import Stream, stream
+    from .outcomes import Failed, Outcome as Outcome, Settled as Settled, Succeeded
+    from .progress import Progress, ProgressBars as ProgressBars, ProgressTarget as ProgressTarget
+    from .streaming import Stream as Stream, stream
     from .task_current import (
-        CurrentTask,
-        Parking,
-        ParkingState,
-        TaskValues,
+        CurrentTask as CurrentTask,
+        TaskValues as TaskValues,
         cancel_requested,
-        controlled_by,
         current_task,
-        open_task_root,
         raise_if_cancel_requested,
         task_values,
     )
-    from .task_handle import TaskHandle, TaskStatus
-    from .task_node import TaskControl, TaskHooks, TaskMailbox, install_task_hooks
-    from .tasks import Tasks, open_tasks
+    from .task_handle import TaskHandle, TaskStatus as TaskStatus
+    from .task_node import TaskControl as TaskControl, TaskMailbox as TaskMailbox
+    from .tasks import Tasks, open_tasks as open_tasks
 else:
     __getattr__, __dir__ = attach_exports(
         __name__,
         names={
-            "..placements": (
-                "PlacedCall",
-                "PlacedJob",
-                "Placement",
-                "call_placed",
-            ),
+            "..placements": ("Placement",),
             "calling": (
                 "AnyFunction",
-                "call_any",
                 "is_async_callable",
             ),
             "combinators": (
@@ -120,13 +110,9 @@ else:
             ),
             "task_current": (
                 "CurrentTask",
-                "Parking",
-                "ParkingState",
                 "TaskValues",
                 "cancel_requested",
-                "controlled_by",
                 "current_task",
-                "open_task_root",
                 "raise_if_cancel_requested",
                 "task_values",
             ),
@@ -136,9 +122,7 @@ else:
             ),
             "task_node": (
                 "TaskControl",
-                "TaskHooks",
                 "TaskMailbox",
-                "install_task_hooks",
             ),
             "tasks": (
                 "Tasks",
@@ -148,64 +132,23 @@ else:
     )
 
 __all__ = [
-    "AlreadyResumedError",
-    "AmbiguousPlaceError",
-    "AnyFunction",
-    "CallCancelledError",
-    "CurrentTask",
-    "Deadline",
     "DeadlineExceededError",
     "Failed",
     "Here",
-    "InvalidLimitError",
-    "NotSuspendedError",
-    "NothingToControlError",
-    "NothingToRaceError",
-    "Outcome",
     "ParallelError",
-    "Parking",
-    "ParkingState",
-    "PlacedCall",
-    "PlacedJob",
     "Placement",
-    "PlacementClosedError",
     "PlacementError",
     "Progress",
-    "ProgressBars",
-    "ProgressTarget",
-    "ResourceConflictError",
-    "ResourceDeadlockError",
     "ResourceError",
-    "ResourceOwnerError",
-    "ResourceTimeoutError",
-    "Settled",
-    "Stream",
     "Succeeded",
-    "TaskAwaitsItselfError",
     "TaskCancelledError",
-    "TaskControl",
-    "TaskEndedError",
     "TaskError",
     "TaskHandle",
-    "TaskHooks",
-    "TaskMailbox",
-    "TaskStatus",
-    "TaskValueError",
-    "TaskValues",
     "Tasks",
-    "TasksClosedError",
-    "call_any",
-    "call_placed",
     "cancel_requested",
-    "controlled_by",
     "current_task",
-    "deadline",
     "gather",
-    "install_task_hooks",
-    "is_async_callable",
     "map",
-    "open_task_root",
-    "open_tasks",
     "race",
     "raise_if_cancel_requested",
     "settle",

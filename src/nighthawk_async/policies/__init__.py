@@ -10,23 +10,35 @@ from ..lazy_exports import attach_exports
 if TYPE_CHECKING:
     from ..kernel.commit import CommitProceed, StepCommit
     from ..kernel.conclude import StepResult
-    from ..kernel.fold import Events, ModelCall, OpenRequest, StepEnd, StepProceed, ToolCallProceed, replayed
+    from ..kernel.fold import (
+        Events as Events,
+        ModelCall,
+        OpenRequest,
+        StepEnd,
+        StepProceed,
+        ToolCallProceed,
+        replayed,
+    )
     from ..kernel.function_calls import FunctionCall, FunctionProceed
-    from ..kernel.policy import Policy
+    from ..kernel.policy import Policy as Policy
     from ..kernel.step import Step
     from .budgets.budget import Budget
-    from .budgets.ledger import WindowState
-    from .budgets.terms import BudgetAmounts, BudgetLimits
-    from .egress.egress import Egress
+    from .budgets.ledger import WindowState as WindowState
+    from .budgets.terms import BudgetAmounts as BudgetAmounts, BudgetLimits
+    from .egress.egress import Egress as Egress
+    from .partial_values import partial_values
     from .permissions.call import PermissionCall
-    from .permissions.permissions import Permissions
-    from .permissions.rules import PermissionRule
-    from .shared_objects.bound_objects import ConcurrentMutationWarning, MutationReport
+    from .permissions.permissions import Permissions as Permissions
+    from .permissions.rules import PermissionRule as PermissionRule, rule
+    from .shared_objects.bound_objects import ConcurrentMutationWarning, MutationReport as MutationReport
 else:
     __getattr__, __dir__ = attach_exports(
         __name__,
         names={
-            "..kernel.commit": ("CommitProceed", "StepCommit"),
+            "..kernel.commit": (
+                "CommitProceed",
+                "StepCommit",
+            ),
             "..kernel.conclude": ("StepResult",),
             "..kernel.fold": (
                 "Events",
@@ -37,43 +49,50 @@ else:
                 "ToolCallProceed",
                 "replayed",
             ),
-            "..kernel.function_calls": ("FunctionCall", "FunctionProceed"),
+            "..kernel.function_calls": (
+                "FunctionCall",
+                "FunctionProceed",
+            ),
             "..kernel.policy": ("Policy",),
             "..kernel.step": ("Step",),
             "budgets.budget": ("Budget",),
             "budgets.ledger": ("WindowState",),
-            "budgets.terms": ("BudgetAmounts", "BudgetLimits"),
+            "budgets.terms": (
+                "BudgetAmounts",
+                "BudgetLimits",
+            ),
             "egress.egress": ("Egress",),
             "permissions.call": ("PermissionCall",),
             "permissions.permissions": ("Permissions",),
-            "permissions.rules": ("PermissionRule",),
-            "shared_objects.bound_objects": ("ConcurrentMutationWarning", "MutationReport"),
+            "permissions.rules": (
+                "PermissionRule",
+                "rule",
+            ),
+            "shared_objects.bound_objects": (
+                "ConcurrentMutationWarning",
+                "MutationReport",
+            ),
+            "partial_values": ("partial_values",),
         },
     )
 
 __all__ = [
     "Budget",
-    "BudgetAmounts",
     "BudgetLimits",
     "CommitProceed",
     "ConcurrentMutationWarning",
-    "Egress",
-    "Events",
     "FunctionCall",
     "FunctionProceed",
     "ModelCall",
-    "MutationReport",
     "OpenRequest",
     "PermissionCall",
-    "PermissionRule",
-    "Permissions",
-    "Policy",
     "Step",
     "StepCommit",
     "StepEnd",
     "StepProceed",
     "StepResult",
     "ToolCallProceed",
-    "WindowState",
+    "partial_values",
     "replayed",
+    "rule",
 ]

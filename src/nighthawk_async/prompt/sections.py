@@ -40,8 +40,7 @@ from .scalars import (
     is_abridged,
     module_name,
 )
-from .section_room import SNIPPED as SNIPPED
-from .section_room import SectionRoom
+from .section_room import SNIPPED as SNIPPED, SectionRoom
 from .tokens import TokenCounter
 from .types import (
     TypeNames,

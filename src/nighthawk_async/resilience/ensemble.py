@@ -8,7 +8,8 @@ from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, overload
 from ..configuration import parse_model_id
 from ..kernel.environment import get_step_executor
 from ..kernel.other_models import executors_for
-from ..parallel import call_any, is_async_callable
+from ..parallel import is_async_callable
+from ..parallel.calling import call_any
 from ..scopes import scope
 from ..tracing import note_named_event
 from ..types.json import is_mapping, is_whole_number
@@ -214,7 +215,7 @@ class Ensemble(Transformer):
         executors = executors_for(get_step_executor(), dict.fromkeys(self._places))
 
         async def call_on_model(position: int, call: Callable[[], Awaitable[Any]]) -> Any:
-            async with scope(step_executor=executors[self._places[position]]):
+            async with scope(model=executors[self._places[position]]):
                 return await call()
 
         return call_on_model

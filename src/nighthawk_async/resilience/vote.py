@@ -3,7 +3,8 @@
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, ParamSpec, TypeAlias, TypeVar, overload
 
-from ..parallel import call_any, is_async_callable
+from ..parallel import is_async_callable
+from ..parallel.calling import call_any
 from ..tracing import note_named_event
 from ..values.error_text import describe_error
 from .errors import InvalidPolicyError, VoteError

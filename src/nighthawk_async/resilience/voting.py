@@ -10,7 +10,8 @@ from typing import Any, Generic, ParamSpec, Protocol, TypeAlias, TypeVar, overlo
 from anyio import CapacityLimiter
 
 from ..kernel.environment import find_environment, run_from_sync
-from ..parallel import Failed, Outcome, call_any, cancel_requested, raise_if_cancel_requested
+from ..parallel import Failed, Outcome, cancel_requested, raise_if_cancel_requested
+from ..parallel.calling import call_any
 from ..parallel.calls import CallOptions, Calls
 from ..policies.attempts.resilience import may_be_retried
 from ..policies.attempts.samples import using_sample

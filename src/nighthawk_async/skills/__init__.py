@@ -12,19 +12,30 @@ from typing import TYPE_CHECKING
 from ..lazy_exports import attach_exports
 
 if TYPE_CHECKING:
-    from .allowed_tools import AllowedTool
-    from .errors import SkillFault, SkillFileError, SkillsError
+    from .allowed_tools import AllowedTool as AllowedTool
+    from .errors import SkillFault as SkillFault, SkillFileError as SkillFileError, SkillsError
     from .loading import load
-    from .skill import Skill, Skills
+    from .skill import Skill as Skill, Skills
 else:
     __getattr__, __dir__ = attach_exports(
         __name__,
         names={
             "allowed_tools": ("AllowedTool",),
-            "errors": ("SkillFault", "SkillFileError", "SkillsError"),
+            "errors": (
+                "SkillFault",
+                "SkillFileError",
+                "SkillsError",
+            ),
             "loading": ("load",),
-            "skill": ("Skill", "Skills"),
+            "skill": (
+                "Skill",
+                "Skills",
+            ),
         },
     )
 
-__all__ = ["AllowedTool", "Skill", "SkillFault", "SkillFileError", "Skills", "SkillsError", "load"]
+__all__ = [
+    "Skills",
+    "SkillsError",
+    "load",
+]

@@ -9,17 +9,23 @@ from typing import TYPE_CHECKING
 from ..lazy_exports import attach_exports
 
 if TYPE_CHECKING:
-    from ..telemetry_settings import ContentCapture, SemanticConventions, configure_telemetry
+    from ..telemetry_settings import (
+        ContentCapture as ContentCapture,
+        SemanticConventions as SemanticConventions,
+        configure_telemetry,
+    )
 else:
     __getattr__, __dir__ = attach_exports(
         __name__,
         names={
-            "..telemetry_settings": ("ContentCapture", "SemanticConventions", "configure_telemetry"),
+            "..telemetry_settings": (
+                "ContentCapture",
+                "SemanticConventions",
+                "configure_telemetry",
+            )
         },
     )
 
 __all__ = [
-    "ContentCapture",
-    "SemanticConventions",
     "configure_telemetry",
 ]

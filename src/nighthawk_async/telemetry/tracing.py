@@ -33,9 +33,7 @@ from ..tracing import NamedEvent, Span
 from .spans import KernelSpan, is_logged, is_measured, is_traced
 
 if TYPE_CHECKING:
-    from . import agent as agent_spans
-    from . import events as log_events
-    from . import instruments
+    from . import agent as agent_spans, events as log_events, instruments
 else:  # most steps belong to no trace, and most programs measure nothing
     agent_spans = LazyModule(f"{__package__}.agent")
     instruments = LazyModule(f"{__package__}.instruments")

@@ -9,13 +9,13 @@ if TYPE_CHECKING:
     from .cassettes import (
         Cassette,
         CassetteError,
-        CassetteMissError,
-        CassetteMode,
-        RecordedExchange,
+        CassetteMissError as CassetteMissError,
+        CassetteMode as CassetteMode,
+        RecordedExchange as RecordedExchange,
         cassette,
     )
     from .contracts import (
-        Contract,
+        Contract as Contract,
         JournalStoreContract,
         ModelContract,
         PlacementContract,
@@ -33,11 +33,25 @@ if TYPE_CHECKING:
         raise_response,
         return_response,
     )
-    from .model_reply import ModelReply, RecordedRequest, ReplyEnding, ReplyFault, ReplyPacing
-    from .model_server import ModelServer, ModelServerConnections, ReplyHandler
-    from .model_server_batches import BatchEnding, ServedBatch, ServedBatches
-    from .model_server_files import ServedFile, ServedFiles
-    from .replays import RunReplay, replay
+    from .model_reply import (
+        ModelReply,
+        RecordedRequest as RecordedRequest,
+        ReplyEnding as ReplyEnding,
+        ReplyFault as ReplyFault,
+        ReplyPacing as ReplyPacing,
+    )
+    from .model_server import (
+        ModelServer,
+        ModelServerConnections as ModelServerConnections,
+        ReplyHandler as ReplyHandler,
+    )
+    from .model_server_batches import (
+        BatchEnding as BatchEnding,
+        ServedBatch as ServedBatch,
+        ServedBatches as ServedBatches,
+    )
+    from .model_server_files import ServedFile as ServedFile, ServedFiles as ServedFiles
+    from .replays import RunReplay as RunReplay, replay
     from .scripted_model import ModelResponse, ScriptedModel, model_response, tool_call
 else:
     __getattr__, __dir__ = attach_exports(
@@ -83,9 +97,19 @@ else:
                 "ModelServerConnections",
                 "ReplyHandler",
             ),
-            "model_server_batches": ("BatchEnding", "ServedBatch", "ServedBatches"),
-            "model_server_files": ("ServedFile", "ServedFiles"),
-            "replays": ("RunReplay", "replay"),
+            "model_server_batches": (
+                "BatchEnding",
+                "ServedBatch",
+                "ServedBatches",
+            ),
+            "model_server_files": (
+                "ServedFile",
+                "ServedFiles",
+            ),
+            "replays": (
+                "RunReplay",
+                "replay",
+            ),
             "scripted_model": (
                 "ModelResponse",
                 "ScriptedModel",
@@ -97,34 +121,18 @@ else:
 
 __all__ = [
     "AnswerServer",
-    "BatchEnding",
     "CallbackExecutor",
     "Cassette",
     "CassetteError",
-    "CassetteMissError",
-    "CassetteMode",
-    "Contract",
     "JournalStoreContract",
     "ModelContract",
     "ModelReply",
     "ModelResponse",
     "ModelServer",
-    "ModelServerConnections",
     "PlacementContract",
     "PolicyContract",
-    "RecordedExchange",
-    "RecordedRequest",
-    "ReplyEnding",
-    "ReplyFault",
-    "ReplyHandler",
-    "ReplyPacing",
-    "RunReplay",
     "ScriptedExecutor",
     "ScriptedModel",
-    "ServedBatch",
-    "ServedBatches",
-    "ServedFile",
-    "ServedFiles",
     "StepCall",
     "StepExecutorContract",
     "StepResponse",

@@ -23,7 +23,7 @@ class AnswerServer:
     """Queues each request of a model as files, and waits for a file with the answer.
 
         async with AnswerServer(folder) as server:
-            settings = {"base_url": server.base_url, "first_event_timeout_seconds": None}
+            settings = {"base_url": server.base_url, "first_event_timeout": None}
             configuration = StepExecutorConfiguration(model="openai-chat:any", model_settings=settings)
 
     So anybody can sit in the model's chair: a person, a script, or an agent that reads and writes files. Like
@@ -34,8 +34,8 @@ class AnswerServer:
     text is taken as it is, so write it elsewhere and rename it. JSON that is no answer is read again when it
     has changed; `0007.refused.txt` says why. If the client leaves, there is `0007.left.txt` instead.
 
-    The limits of the client apply: the settings `timeout_seconds`, `first_event_timeout_seconds` and
-    `idle_timeout_seconds` (None for no limit) give time to write.
+    The limits of the client apply: the settings `timeout`, `first_event_timeout` and
+    `idle_timeout` (None for no limit) give time to write.
 
     Args:
         folder: The folder of the files; it is made if it is not there. Numbers go on after those in it.

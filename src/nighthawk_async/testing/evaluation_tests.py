@@ -135,12 +135,12 @@ def _evaluation(item: pytest.Function) -> Evaluation:
         if isinstance(each, pytest.Function) and _is_same(each, item)
     }
     named = item.config.option.evaluation_model
-    executor = made.executor or item.funcargs[EXECUTOR_FIXTURE] if named is None else named
+    model = made.model or item.funcargs[EXECUTOR_FIXTURE] if named is None else named
     return replace(
         made,
         cases=[case for case in made.cases if case.name in selected],
         at_least=1.0 if made.at_least is None else made.at_least,
-        executor=executor,
+        model=model,
     )
 
 

@@ -117,7 +117,7 @@ class ProgramKiller:
             what JSON can hold.
         arguments: Its keyword arguments, of what JSON can hold.
         path: Folders for the module search path, before all others.
-        timeout_seconds: Seconds after which a life counts as hanging, which raises `TimeoutError`.
+        timeout: Seconds after which a life counts as hanging, which raises `TimeoutError`.
     """
 
     def __init__(
@@ -126,12 +126,12 @@ class ProgramKiller:
         arguments: Mapping[str, Any],
         *,
         path: Sequence[str | Path] = (),
-        timeout_seconds: float = 60.0,
+        timeout: float = 60.0,
     ) -> None:
         self._program = program
         self._arguments = dict(arguments)
         self._path = [str(each) for each in path]
-        self._timeout_seconds = timeout_seconds
+        self._timeout = timeout
         self._process: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> "ProgramKiller":
@@ -175,7 +175,7 @@ class ProgramKiller:
         job = {
             "arguments": {**self._arguments, **arguments},
             "kill_at": None if kill_at is None else asdict(kill_at),
-            "timeout_seconds": self._timeout_seconds,
+            "timeout": self._timeout,
         }
         try:
             self._process.stdin.write(json.dumps(job) + "\n")
@@ -187,7 +187,7 @@ class ProgramKiller:
             raise RuntimeError(f"{self._program} cannot be run; see standard error")
         told: dict[str, Any] = json.loads(answer)
         if told.get("hangs"):
-            raise TimeoutError(f"{self._program} did not end within {self._timeout_seconds:g} seconds")
+            raise TimeoutError(f"{self._program} did not end within {self._timeout:g} seconds")
         return Life(**told)
 
 
@@ -212,7 +212,7 @@ def _run_life(function: Callable[..., Any], job: Mapping[str, Any]) -> Mapping[s
         _be_life(function, job, writer)
     os.close(writer)
     seconds = None if job["kill_at"] is None else job["kill_at"]["seconds"]
-    timers = [threading.Timer(job["timeout_seconds"], os.kill, (child, signal.SIGKILL))]
+    timers = [threading.Timer(job["timeout"], os.kill, (child, signal.SIGKILL))]
     if seconds is not None:
         timers.append(threading.Timer(seconds, os.kill, (child, signal.SIGKILL)))
     for timer in timers:

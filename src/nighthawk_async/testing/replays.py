@@ -6,11 +6,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Self
-from urllib.parse import quote
 
-from ..journal import JournalError, JournalStore
-from ..journal import open as open_store
-from ..journal import replay as replay_run
+from ..journal import JournalError, JournalStore, open as open_store, replay as replay_run
 from ..journal.copies import is_redacted, single_run
 
 _MOST_PLACES = 5
@@ -103,5 +100,5 @@ def replay(source: JournalStore | str | os.PathLike[str], run_id: str | None = N
         for ending in ("", "-wal"):
             if (part := path.with_name(path.name + ending)).exists():
                 shutil.copyfile(part, f"{copy}{ending}")
-        with open_store(f"sqlite:///{quote(str(copy))}") as store:
+        with open_store(copy) as store:
             return replay(store, run_id)

@@ -97,12 +97,12 @@ class ModelSettings(TypedDict, total=False):
         endpoint_rules: The provider whose rules for requests the endpoint has, for gateways.
         transport: `"websocket"` sends requests over a WebSocket, and `"auto"` does so from the second turn of
             a step on, where the endpoint has one: OpenAI Responses only. `"http"` when unset.
-        timeout_seconds: Seconds a request may take in all from its first turn on, its retries included; None
+        timeout: Seconds a request may take in all from its first turn on, its retries included; None
             for no limit.
-        queue_timeout_seconds: Seconds a request may wait for a turn to be sent; None for no limit.
-        connect_timeout_seconds: Seconds to wait for the connection.
-        first_event_timeout_seconds: Seconds from sending the request to its first event; None for no limit.
-        idle_timeout_seconds: Seconds without a sign of life once the response has begun; None for no limit.
+        queue_timeout: Seconds a request may wait for a turn to be sent; None for no limit.
+        connect_timeout: Seconds to wait for the connection.
+        first_event_timeout: Seconds from sending the request to its first event; None for no limit.
+        idle_timeout: Seconds without a sign of life once the response has begun; None for no limit.
         max_response_bytes: Bytes that a response may have; None for no limit.
         max_retries: The number of times that a request that failed before its first event is sent again.
         max_concurrent_requests: Requests in flight at once with the same key at the same endpoint.
@@ -133,11 +133,11 @@ class ModelSettings(TypedDict, total=False):
     capabilities: Mapping[str, Any]
     endpoint_rules: str | None
     transport: Literal["http", "websocket", "auto"]
-    timeout_seconds: float | None
-    queue_timeout_seconds: float | None
-    connect_timeout_seconds: float
-    first_event_timeout_seconds: float | None
-    idle_timeout_seconds: float | None
+    timeout: float | None
+    queue_timeout: float | None
+    connect_timeout: float
+    first_event_timeout: float | None
+    idle_timeout: float | None
     max_response_bytes: int | None
     max_retries: int
     max_concurrent_requests: int | None

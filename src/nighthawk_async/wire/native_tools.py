@@ -13,7 +13,7 @@ from ..errors import ConfigurationError
 from ..types.json import is_json_list, is_json_mapping, is_list_or_tuple
 from ..types.native_tools import CodeExecution, FileSearch, NativeTool, UserLocation, WebSearch
 
-_EXAMPLE = "nighthawk_async.WebSearch(max_uses=3)"
+_EXAMPLE = "nighthawk_async.models.WebSearch(max_uses=3)"
 
 NATIVE_TOOL_NAMES = ("web_search", "code_execution", "file_search")
 """The names of all tools."""

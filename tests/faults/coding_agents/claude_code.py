@@ -73,7 +73,9 @@ class Claude:
             self._base_url = server.base_url.removesuffix("/v1")
             yield self
 
-    def settings(self, *, environment: dict[str, str] | None = None, **more: Any) -> nh.ClaudeCodeCliSettings:
+    def settings(
+        self, *, environment: dict[str, str] | None = None, **more: Any
+    ) -> nh.executors.ClaudeCodeCliSettings:
         """Its settings."""
         home = self.folder / "home"
         home.mkdir(exist_ok=True)
@@ -89,7 +91,7 @@ class Claude:
             },
             "working_directory": str(self.folder),
         }
-        return nh.ClaudeCodeCliSettings.model_validate({**given, **more})
+        return nh.executors.ClaudeCodeCliSettings.model_validate({**given, **more})
 
     def configuration(
         self, *, settings: dict[str, Any] | None = None, **more: Any

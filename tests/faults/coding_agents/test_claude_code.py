@@ -315,7 +315,7 @@ def bash(command: str) -> ModelReply:
 
 async def test_a_native_call_is_denied_by_permissions(kind: Kind, tmp_path: Path) -> None:
     claude = Claude(kind, tmp_path, [bash("touch denied"), bash("touch allowed"), assigned("1")])
-    rules = nh.permissions(allow=nh.rule("ClaudeCode.Bash", command="touch allowed"), default="deny")
+    rules = nh.permissions(allow=nh.policies.rule("ClaudeCode.Bash", command="touch allowed"), default="deny")
     async with claude.serving(), nh.run(claude.configuration(settings=BASH), permissions=rules):
         assert await add(1, 2) == 1
     assert not (tmp_path / "denied").exists()

@@ -228,7 +228,7 @@ async def test_messages_reach_a_running_step_and_a_suspended_one_waits() -> None
 async def test_a_command_that_is_denied_does_not_run_and_its_model_learns_why(repository: Path) -> None:
     model = Scripted(calls(call("exec_command", cmd="touch made")), ends())
     with_shell = {"native_tools": ["shell"], "sandbox": "workspace-write", "working_directory": repository}
-    permissions = nh.permissions(deny=nh.rule("Codex.shell", command="touch *"), default="allow")
+    permissions = nh.permissions(deny=nh.policies.rule("Codex.shell", command="touch *"), default="allow")
     async with ModelServer(model) as server:
         with observe.recording() as tree:
             async with nh.run(executor(server, **with_shell), permissions=permissions):
@@ -427,7 +427,7 @@ async def test_servers_of_the_user_work_when_they_are_asked_for(repository: Path
         with observe.recording() as tree:
             async with nh.run(
                 executor(server, model_name, working_directory=repository, **settings),
-                permissions=nh.permissions(allow=nh.rule("Codex.mcp__*", text="hi"), default="deny"),
+                permissions=nh.permissions(allow=nh.policies.rule("Codex.mcp__*", text="hi"), default="deny"),
             ):
                 await work()
     assert "you said hi" in results(model.requests[1])[0]

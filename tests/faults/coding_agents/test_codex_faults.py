@@ -206,7 +206,7 @@ async def test_a_hung_server_ends_with_the_cancelled_step_that_used_it(codex: Fa
 
 
 async def test_a_step_that_takes_too_long_ends(codex: FakeCodex) -> None:
-    async with nh.run(codex.executor("hung", step_timeout_seconds=0.1)):
+    async with nh.run(codex.executor("hung", step_timeout=0.1)):
         with pytest.raises(nh.errors.StepLimitError, match=r"0\.1"):
             await work()
     assert not processes()

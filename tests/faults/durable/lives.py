@@ -35,7 +35,7 @@ KINDS = ("lost", "repeated", "asked again", "wrong", "hangs")
 def warm_killer() -> Iterator[ProgramKiller]:
     """A killer of the program that has loaded it."""
     program = "tests.faults.durable.program:main"
-    with ProgramKiller(program, {}, path=[ROOT, ROOT / "src"], timeout_seconds=LIFE_SECONDS) as killer:
+    with ProgramKiller(program, {}, path=[ROOT, ROOT / "src"], timeout=LIFE_SECONDS) as killer:
         yield killer
 
 

@@ -23,7 +23,7 @@ INPUT_TOKENS = 10
 def warm_workers_killer() -> Iterator[ProgramKiller]:
     """A killer of the program that has loaded it."""
     program = "tests.faults.durable_workers.program:main"
-    with ProgramKiller(program, {}, path=[ROOT, ROOT / "src"], timeout_seconds=LIFE_SECONDS) as killer:
+    with ProgramKiller(program, {}, path=[ROOT, ROOT / "src"], timeout=LIFE_SECONDS) as killer:
         yield killer
 
 

@@ -17,7 +17,9 @@ async def _run(store: nh.journal.JournalStore, run_id: str, backend: str, jobs: 
     executor = nh.AgentStepExecutor.from_model(AskedModel())
     budget = nh.budget(turns=1_000_000, thresholds=())
     async with (
-        nh.distributed.Processes(2, calls_per_worker=4, max_placements=1_000, backend=backend) as workers,  # type: ignore[arg-type]
+        nh.distributed.Processes(
+            2, max_concurrent_per_worker=4, max_placements=1_000, backend=backend
+        ) as workers,  # type: ignore[arg-type]
         nh.run(executor, journal=store, run_id=run_id, budget=budget) as run,
     ):
         results = await parallel.map(work, jobs, on=workers)

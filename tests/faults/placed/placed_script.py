@@ -18,7 +18,7 @@ FUNCTIONS = {each.__name__: each for each in (block_loop, block_thread, start_an
 
 
 async def hang(name: str, folder: str) -> None:
-    async with nh.distributed.Processes(2, calls_per_worker=1, grace_seconds=0.2) as workers:
+    async with nh.distributed.Processes(2, max_concurrent_per_worker=1, grace_seconds=0.2) as workers:
         await nh.parallel.map(FUNCTIONS[name], [f"{folder}/0", f"{folder}/1"], on=workers)
 
 

@@ -12,8 +12,8 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from nighthawk_async import parallel
 from nighthawk_async.distributed import Processes
+from nighthawk_async.placements import call_placed
 from tests.faults.placed.processes_seen import has_ended, mark_has_ended, number_in
 from tests.stubborn_functions import (
     block_loop,
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_no_call_is_lost_and_none_counted_twice_when_workers_die(tmp_path: Path) -> None:
-    async with Processes(2, calls_per_worker=4, max_placements=50) as workers:
+    async with Processes(2, max_concurrent_per_worker=4, max_placements=50) as workers:
         results = await parallel.map(partial(kill_sometimes, folder=str(tmp_path)), range(40), on=workers)
     assert results == [2 * each for each in range(40)]
     made = Counter(map(int, (await anyio.Path(tmp_path / "made").read_text()).split()))
@@ -53,7 +53,7 @@ async def test_a_worker_that_hangs_ends_with_the_grace_of_a_cancelled_call(
     async with Processes(1, grace_seconds=0.2) as workers:
         with anyio.CancelScope() as scope:
             async with anyio.create_task_group() as group:
-                group.start_soon(parallel.call_placed, workers, function, str(tmp_path / "mark"))
+                group.start_soon(call_placed, workers, function, str(tmp_path / "mark"))
                 pid = await anyio.to_thread.run_sync(number_in, tmp_path / "mark")
                 scope.cancel()
         assert await anyio.to_thread.run_sync(has_ended, pid)

@@ -271,9 +271,7 @@ async def test_step_timeout_limits_the_seconds_of_a_step() -> None:
     async def take_long() -> None:
         await anyio.sleep(3600)
 
-    _, executor = scripted(
-        model_response(tool_call("nh_eval", expression="take_long()")), step_timeout_seconds=90
-    )
+    _, executor = scripted(model_response(tool_call("nh_eval", expression="take_long()")), step_timeout=90)
     async with nh.run(executor) as run:
         started = anyio.current_time()
         scope = nh.scope(implicit_references={"take_long": take_long})

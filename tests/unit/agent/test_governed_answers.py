@@ -140,7 +140,8 @@ async def test_hooks_see_each_value_and_may_veto_or_modify_it(transport: str) ->
 async def test_a_rule_about_nh_assign_holds_for_data(transport: str) -> None:
     model, executor = scripted(transport, answer(transport, label="good"), answer(transport, label="bad"))
     permissions = nh.permissions(
-        default="allow", deny=[nh.rule("nh_assign", when=lambda call: call.arguments.get("value") == "good")]
+        default="allow",
+        deny=[nh.policies.rule("nh_assign", when=lambda call: call.arguments.get("value") == "good")],
     )
     async with nh.run(executor, permissions=permissions):
         assert await rate("fine") == ("bad", 0)

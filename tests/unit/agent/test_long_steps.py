@@ -115,9 +115,9 @@ async def test_older_turns_are_summarised_when_digests_are_not_enough() -> None:
 
 async def test_a_summary_asks_for_no_tools_of_the_provider() -> None:
     model = ReadingModel(160)
-    await read(model, model_settings={"native_tools": [nh.WebSearch()]})
+    await read(model, model_settings={"native_tools": [nh.models.WebSearch()]})
     native = {is_summary(request): request.settings["native_tools"] for request in model.requests}
-    assert native == {False: [nh.WebSearch()], True: None}
+    assert native == {False: [nh.models.WebSearch()], True: None}
 
 
 async def test_a_summary_is_of_what_the_provider_found_by_itself_too() -> None:

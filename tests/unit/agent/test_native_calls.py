@@ -46,7 +46,7 @@ def executor(shell: Shell) -> nh.AgentStepExecutor:
 
 async def test_permissions_hold() -> None:
     shell = Shell(["ls", "rm"])
-    rules = nh.permissions(allow=nh.rule("Own.Shell", command="ls"), default="deny")
+    rules = nh.permissions(allow=nh.policies.rule("Own.Shell", command="ls"), default="deny")
     async with nh.run(executor(shell), permissions=rules):
         await work()
     assert shell.run_commands == ['{"command": "ls"}']
@@ -86,7 +86,7 @@ async def test_hooks_change_arguments_and_see_results_of_refused_calls_too() -> 
 
 async def test_they_have_nodes() -> None:
     shell = Shell(["ls", "rm"])
-    rules = nh.permissions(deny=nh.rule("Own.*", command="rm"), default="allow")
+    rules = nh.permissions(deny=nh.policies.rule("Own.*", command="rm"), default="allow")
     with nh.observe.recording() as tree:
         async with nh.run(executor(shell), permissions=rules):
             await work()

@@ -79,7 +79,7 @@ def served(call: Callable[[], Awaitable[object]], *, middleware: Any = None, **o
     """The same, with a middleware around it."""
     app = bare_app(call, **options)
     executor = CallbackExecutor(lambda call: pass_response(count=3))
-    return NighthawkMiddleware(app, executor=executor, **(middleware or {}))
+    return NighthawkMiddleware(app, model=executor, **(middleware or {}))
 
 
 def read(connection: Connection, after: StreamReader | None = None) -> StreamReader:

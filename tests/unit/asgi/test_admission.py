@@ -5,8 +5,7 @@ from typing import Any
 
 import anyio
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nighthawk_async.asgi import NighthawkMiddleware
 from nighthawk_async.asgi.admission import Admission, RefusedError, Turn
@@ -47,7 +46,7 @@ def client_of(asgi_scope: Any) -> str | None:
 
 async def test_requests_are_let_in_in_the_order_in_which_they_came() -> None:
     gates = Gates()
-    middleware = NighthawkMiddleware(gates.app, executor=Steps().executor, max_concurrent_requests=1)
+    middleware = NighthawkMiddleware(gates.app, model=Steps().executor, max_concurrent_requests=1)
     async with anyio.create_task_group() as tasks:
         for number, name in enumerate("abc"):
             tasks.start_soon(get, middleware, f"/{name}")
@@ -63,7 +62,7 @@ async def test_requests_are_let_in_in_the_order_in_which_they_came() -> None:
 async def test_one_of_each_client_is_let_in_in_turn() -> None:
     gates = Gates()
     middleware = NighthawkMiddleware(
-        gates.app, executor=Steps().executor, max_concurrent_requests=1, client_of=client_of
+        gates.app, model=Steps().executor, max_concurrent_requests=1, client_of=client_of
     )
     async with anyio.create_task_group() as tasks:
         for name in ("a1", "a2", "a3", "b1", "c1"):
@@ -79,7 +78,7 @@ async def test_a_request_beyond_the_queue_is_refused_before_the_application_sees
     gates = Gates()
     middleware = NighthawkMiddleware(
         gates.app,
-        executor=Steps().executor,
+        model=Steps().executor,
         max_concurrent_requests=1,
         max_queued_requests=1,
         retry_after_seconds=2.5,
@@ -101,7 +100,7 @@ async def test_one_client_does_not_take_all_places_of_the_queue() -> None:
     gates = Gates()
     middleware = NighthawkMiddleware(
         gates.app,
-        executor=Steps().executor,
+        model=Steps().executor,
         max_concurrent_requests=1,
         max_queued_requests=3,
         client_of=client_of,
@@ -126,7 +125,7 @@ async def test_one_client_does_not_take_all_places_of_the_queue() -> None:
 async def test_a_client_beyond_its_limit_is_refused_and_others_are_not() -> None:
     gates = Gates()
     middleware = NighthawkMiddleware(
-        gates.app, executor=Steps().executor, max_requests_per_client=1, client_of=client_of
+        gates.app, model=Steps().executor, max_requests_per_client=1, client_of=client_of
     )
     async with open_connection(middleware, http_scope("/a1")):
         await gates.wait_for(1)
@@ -146,7 +145,7 @@ async def test_a_client_beyond_its_limit_is_refused_and_others_are_not() -> None
 async def test_a_waiting_request_whose_client_leaves_gives_its_place_back(body: bytes | None) -> None:
     gates = Gates()
     middleware = NighthawkMiddleware(
-        gates.app, executor=Steps().executor, max_concurrent_requests=1, max_queued_requests=1
+        gates.app, model=Steps().executor, max_concurrent_requests=1, max_queued_requests=1
     )
     headers = {} if body is None else {"content-length": str(len(body))}
     messages = () if body is None else ({"type": "http.request", "body": body, "more_body": True},)
@@ -165,7 +164,7 @@ async def test_a_waiting_request_whose_client_leaves_gives_its_place_back(body: 
 async def test_a_waiting_request_whose_time_is_over_is_answered() -> None:
     steps = Steps()
     middleware = NighthawkMiddleware(
-        steps.app, executor=steps.executor, max_concurrent_requests=1, request_timeout_seconds=5
+        steps.app, model=steps.executor, max_concurrent_requests=1, request_timeout=5
     )
     async with open_connection(middleware, http_scope()) as first:
         await steps.wait_for_begun(1)
@@ -175,7 +174,7 @@ async def test_a_waiting_request_whose_time_is_over_is_answered() -> None:
 
 async def test_who_waits_is_refused_when_the_service_ends() -> None:
     steps = Steps()
-    middleware = NighthawkMiddleware(steps.app, executor=steps.executor, max_concurrent_requests=1)
+    middleware = NighthawkMiddleware(steps.app, model=steps.executor, max_concurrent_requests=1)
     answered: list[Connection] = []
 
     async def ask() -> None:

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.anyio
 async def test_a_client_that_leaves_before_the_first_byte_ends_the_step() -> None:
     """The application never asks for a message, as a route that does not stream."""
     steps = Steps()
-    middleware = NighthawkMiddleware(steps.app, executor=steps.executor)
+    middleware = NighthawkMiddleware(steps.app, model=steps.executor)
     async with open_connection(middleware, http_scope()) as connection:
         await steps.wait_for_begun(1)
         connection.disconnect()
@@ -36,7 +36,7 @@ async def test_a_client_that_leaves_during_the_stream_ends_it() -> None:
         await stars("***")
         await send({"type": "http.response.body", "body": b"last"})
 
-    async with open_connection(NighthawkMiddleware(app, executor=steps.executor), http_scope()) as connection:
+    async with open_connection(NighthawkMiddleware(app, model=steps.executor), http_scope()) as connection:
         await steps.wait_for_begun(1)
         connection.disconnect()
     assert (steps.cancelled, connection.body) == (1, b"first")
@@ -56,7 +56,7 @@ async def test_the_usage_of_what_was_cancelled_counts() -> None:
         assert scope["type"] == "http"
         await stars("***")
 
-    middleware = NighthawkMiddleware(app, executor=CallbackExecutor(carry_out))
+    middleware = NighthawkMiddleware(app, model=CallbackExecutor(carry_out))
     async with open_lifespan(middleware):
         async with open_connection(middleware, http_scope()) as connection:
             await is_used.wait()
@@ -74,9 +74,7 @@ async def test_a_client_that_leaves_after_the_response_ends_nothing() -> None:
         await gate.wait()
         done.set()
 
-    async with open_connection(
-        NighthawkMiddleware(app, executor=Steps().executor), http_scope()
-    ) as connection:
+    async with open_connection(NighthawkMiddleware(app, model=Steps().executor), http_scope()) as connection:
         await connection.wait_for_sent(2)
         connection.disconnect()
         await anyio.wait_all_tasks_blocked()
@@ -102,7 +100,7 @@ async def test_a_server_that_says_so_while_it_sends_the_last_byte_ends_nothing()
         await sending.wait()
         return {"type": "http.disconnect"}
 
-    await NighthawkMiddleware(app, executor=Steps().executor)(http_scope("/a"), receive, send)
+    await NighthawkMiddleware(app, model=Steps().executor)(http_scope("/a"), receive, send)
     assert finished == ["/a"]
 
 
@@ -117,9 +115,7 @@ async def test_an_application_that_waits_for_the_end_of_the_client_ends_itself()
         seen.append(f"asked to end: {cancel_requested()}")
         seen.append((await receive())["type"])
 
-    async with open_connection(
-        NighthawkMiddleware(app, executor=Steps().executor), http_scope()
-    ) as connection:
+    async with open_connection(NighthawkMiddleware(app, model=Steps().executor), http_scope()) as connection:
         await connection.wait_until_asked(2)
         await anyio.wait_all_tasks_blocked()
         connection.disconnect()
@@ -133,9 +129,7 @@ async def test_an_application_that_knows_and_does_not_end_is_cancelled() -> None
             pass
         await anyio.sleep_forever()
 
-    async with open_connection(
-        NighthawkMiddleware(app, executor=Steps().executor), http_scope()
-    ) as connection:
+    async with open_connection(NighthawkMiddleware(app, model=Steps().executor), http_scope()) as connection:
         await anyio.wait_all_tasks_blocked()
         connection.disconnect()
     assert connection.error is None
@@ -160,9 +154,7 @@ async def test_a_framework_can_ask_whether_the_client_has_left() -> None:
         await gate.wait()
         answers.append(await poll(receive))
 
-    async with open_connection(
-        NighthawkMiddleware(app, executor=Steps().executor), http_scope()
-    ) as connection:
+    async with open_connection(NighthawkMiddleware(app, model=Steps().executor), http_scope()) as connection:
         await connection.wait_for_sent(2)
         connection.disconnect()
         await anyio.wait_all_tasks_blocked()
@@ -178,7 +170,7 @@ async def test_a_client_that_leaves_is_noticed_behind_a_body_that_nobody_reads(l
     parts = [{"type": "http.request", "body": b"ab", "more_body": length is not None}]
     parts += [] if length is None else [last]
     asgi_scope = http_scope(method="POST", headers=headers)
-    middleware = NighthawkMiddleware(steps.app, executor=steps.executor)
+    middleware = NighthawkMiddleware(steps.app, model=steps.executor)
     async with open_connection(middleware, asgi_scope, *parts) as connection:
         await steps.wait_for_begun(1)
         connection.disconnect()
@@ -188,7 +180,7 @@ async def test_a_client_that_leaves_is_noticed_behind_a_body_that_nobody_reads(l
 async def test_a_client_that_leaves_is_noticed_behind_a_body_in_parts_that_nobody_reads() -> None:
     """Hypercorn sends the end of a chunked body as a message of its own; a body may also be on its way."""
     steps = Steps()
-    middleware = NighthawkMiddleware(steps.app, executor=steps.executor)
+    middleware = NighthawkMiddleware(steps.app, model=steps.executor)
     parts = [{"type": "http.request", "body": bytes(16_384), "more_body": True} for _ in range(3)]
     async with open_connection(middleware, http_scope(method="POST"), *parts) as connection:
         await steps.wait_for_begun(1)
@@ -215,7 +207,7 @@ async def test_a_body_that_is_sent_without_a_pause_ends_with_its_client() -> Non
         await has_begun.wait()
         return {"type": "http.disconnect"}
 
-    await NighthawkMiddleware(app, executor=Steps().executor)(http_scope(), receive, send)
+    await NighthawkMiddleware(app, model=Steps().executor)(http_scope(), receive, send)
     assert len(sent) < 20
 
 
@@ -246,7 +238,7 @@ async def test_a_framework_that_ends_when_its_client_leaves_lets_the_server_clos
 
     server = EagerServer()
     asgi_scope = http_scope(asgi={"version": "3.0", "spec_version": "2.1"})
-    middleware = NighthawkMiddleware(StreamingResponse(parts()), executor=Steps().executor)
+    middleware = NighthawkMiddleware(StreamingResponse(parts()), model=Steps().executor)
     await middleware(asgi_scope, server.receive, server.send)
     assert server.is_closed
 
@@ -257,14 +249,14 @@ async def test_a_server_that_never_takes_the_last_byte_holds_no_request() -> Non
         await answer(send, "done")
 
     server = EagerServer(takes=False)
-    middleware = NighthawkMiddleware(app, executor=Steps().executor)
+    middleware = NighthawkMiddleware(app, model=Steps().executor)
     await middleware(http_scope(), server.receive, server.send)
     assert middleware.requests_in_progress == 0
 
 
 async def test_other_requests_go_on_when_a_client_leaves() -> None:
     steps = Steps()
-    middleware = NighthawkMiddleware(steps.app, executor=steps.executor)
+    middleware = NighthawkMiddleware(steps.app, model=steps.executor)
     async with open_lifespan(middleware), open_connection(middleware, http_scope()) as patient:
         async with open_connection(middleware, http_scope()) as leaving:
             await steps.wait_for_begun(2)
@@ -284,7 +276,7 @@ async def test_a_server_that_takes_nothing_more_says_that_the_client_has_left() 
         async def refusing_send(message: Any) -> None:
             raise refused
 
-        await NighthawkMiddleware(app, executor=Steps().executor)(scope, receive, refusing_send)
+        await NighthawkMiddleware(app, model=Steps().executor)(scope, receive, refusing_send)
 
     assert (await get(server)).error is None
 
@@ -293,7 +285,7 @@ async def test_an_error_of_the_connection_to_something_else_is_raised() -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         raise BrokenPipeError("of a database")
 
-    answered = await get(NighthawkMiddleware(app, executor=Steps().executor))
+    answered = await get(NighthawkMiddleware(app, model=Steps().executor))
     assert isinstance(answered.error, BrokenPipeError)
 
 
@@ -304,9 +296,7 @@ async def test_an_error_for_which_there_is_nobody_left_is_not_raised() -> None:
         finally:
             raise nh.ExecutionError("the client is gone")
 
-    async with open_connection(
-        NighthawkMiddleware(app, executor=Steps().executor), http_scope()
-    ) as connection:
+    async with open_connection(NighthawkMiddleware(app, model=Steps().executor), http_scope()) as connection:
         await connection.wait_until_asked(1)
         connection.disconnect()
     assert (connection.sent, connection.error) == ([], None)
@@ -314,7 +304,7 @@ async def test_an_error_for_which_there_is_nobody_left_is_not_raised() -> None:
 
 async def test_a_request_of_a_server_that_cancels_it_is_cancelled() -> None:
     steps = Steps()
-    middleware = NighthawkMiddleware(steps.app, executor=steps.executor, max_concurrent_requests=1)
+    middleware = NighthawkMiddleware(steps.app, model=steps.executor, max_concurrent_requests=1)
     with anyio.CancelScope() as server:
         async with open_connection(middleware, http_scope()):
             await steps.wait_for_begun(1)

@@ -54,7 +54,7 @@ class Service:
         self.sent: list[int] = []
         self.run_ids: list[str] = []
         self.status = 200
-        self.middleware = NighthawkMiddleware(self.app, executor=model.executor, journal=store, **arguments)
+        self.middleware = NighthawkMiddleware(self.app, model=model.executor, journal=store, **arguments)
 
     async def app(self, scope: Any, receive: Any, send: Any) -> None:
         assert scope["type"] == "http"  # it takes no part in a lifespan
@@ -126,7 +126,7 @@ async def test_headers_of_the_response_are_recorded_but_those_of_one_connection(
         await send({"type": "http.response.body", "body": b"one ", "more_body": True})
         await send({"type": "http.response.body", "body": b"two"})
 
-    middleware = NighthawkMiddleware(app, executor=Model().executor, journal=store)
+    middleware = NighthawkMiddleware(app, model=Model().executor, journal=store)
     first = await post(middleware)
     again = await post(middleware, x_request_id="another")
     assert (first.body, first.headers["Date"]) == (b"one two", "today")
@@ -149,7 +149,7 @@ async def test_the_application_is_told_nothing_of_single_connections(store: nh.j
 
     extensions = {"http.response.pathsend": {}, "tls": {"version": 1}}
     headers = {"idempotency-key": "one", "last-event-id": "abc.7", "accept": "*/*"}
-    middleware = NighthawkMiddleware(app, executor=Model().executor, journal=store)
+    middleware = NighthawkMiddleware(app, model=Model().executor, journal=store)
     scope = http_scope("/", method="POST", headers=headers, extensions=extensions, path_params={"id": "7"})
     async with open_connection(middleware, scope):
         pass
@@ -327,7 +327,7 @@ async def test_a_request_whose_time_is_over_continues_when_it_is_sent_again(
     store: nh.journal.JournalStore,
 ) -> None:
     model = Model()
-    service = Service(model, store, request_timeout_seconds=0.5)
+    service = Service(model, store, request_timeout=0.5)
     model.gates["****"] = anyio.Event()
     first = await post(service.middleware)
     again = await post(Service(Model(), store).middleware)
@@ -425,7 +425,7 @@ async def test_requests_without_a_key_or_a_journal_are_as_ever(store: nh.journal
     for _ in range(2):
         assert (await post(service.middleware, key=None)).body == b"3 charged 3 4"
     assert (len(model.reviews), store.runs()) == (4, [])
-    plain = NighthawkMiddleware(service.app, executor=model.executor)
+    plain = NighthawkMiddleware(service.app, model=model.executor)
     for _ in range(2):
         assert (await post(plain)).body == b"3 charged 3 4"
     assert len(model.reviews) == 8
@@ -459,7 +459,7 @@ async def test_an_error_of_the_application_goes_to_the_server_and_is_not_the_las
             raise errors.pop()
         await answer(send, "fixed")
 
-    middleware = NighthawkMiddleware(app, executor=Model().executor, journal=store)
+    middleware = NighthawkMiddleware(app, model=Model().executor, journal=store)
     failed = await post(middleware)
     assert isinstance(failed.error, RuntimeError)
     assert (await post(middleware)).body == b"fixed"
@@ -471,9 +471,7 @@ def streaming(model: Model, store: nh.journal.JournalStore, **arguments: Any) ->
     async def rate_twice() -> int:
         return await stars("***") + await stars("*")
 
-    return NighthawkMiddleware(
-        stream_response(rate_twice, **arguments), executor=model.executor, journal=store
-    )
+    return NighthawkMiddleware(stream_response(rate_twice, **arguments), model=model.executor, journal=store)
 
 
 def event_names(body: bytes) -> list[str]:
@@ -525,11 +523,11 @@ async def test_a_stream_of_another_kind_is_kept_as_a_whole(store: nh.journal.Jou
             await send({"type": "http.response.body", "body": part, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
 
-    middleware = NighthawkMiddleware(app, executor=Model().executor, journal=store)
+    middleware = NighthawkMiddleware(app, model=Model().executor, journal=store)
     await post(middleware)
     assert (await post(middleware)).body == b"data: 1\n\ndata: [DONE]\n\n"
 
 
 def test_what_is_no_store_is_refused() -> None:
     with pytest.raises(nh.NighthawkError, match="journal must be a store"):
-        NighthawkMiddleware(answer, executor=Model().executor, journal="runs.db")  # type: ignore[arg-type]
+        NighthawkMiddleware(answer, model=Model().executor, journal="runs.db")  # type: ignore[arg-type]

@@ -9,13 +9,14 @@ from typing import Any
 import anyio
 import pytest
 from fastapi import FastAPI, Request
-from litestar import Litestar
-from litestar import Request as LitestarRequest
-from litestar import Response as LitestarResponse
-from litestar import get as litestar_get
-from litestar import post as litestar_post
-from quart import Quart
-from quart import request as quart_request
+from litestar import (
+    Litestar,
+    Request as LitestarRequest,
+    Response as LitestarResponse,
+    get as litestar_get,
+    post as litestar_post,
+)
+from quart import Quart, request as quart_request
 from starlette.applications import Starlette
 from starlette.background import BackgroundTask
 from starlette.middleware import Middleware
@@ -48,7 +49,7 @@ def make_starlette(executor: CallbackExecutor, **arguments: Any) -> NighthawkMid
         return JSONResponse(None)
 
     routes = [Route("/rate/{id}", rate, methods=["POST"]), Route("/failing", failing)]
-    return NighthawkMiddleware(Starlette(routes=routes), executor=executor, **arguments)
+    return NighthawkMiddleware(Starlette(routes=routes), model=executor, **arguments)
 
 
 def make_fastapi(executor: CallbackExecutor, **arguments: Any) -> NighthawkMiddleware:
@@ -62,7 +63,7 @@ def make_fastapi(executor: CallbackExecutor, **arguments: Any) -> NighthawkMiddl
     async def failing() -> None:
         await fail()
 
-    return NighthawkMiddleware(app, executor=executor, **arguments)
+    return NighthawkMiddleware(app, model=executor, **arguments)
 
 
 def make_litestar(executor: CallbackExecutor, **arguments: Any) -> NighthawkMiddleware:
@@ -81,7 +82,7 @@ def make_litestar(executor: CallbackExecutor, **arguments: Any) -> NighthawkMidd
 
     handlers = {nh.NighthawkError: tell}
     app = Litestar([rate, failing], exception_handlers=handlers, logging_config=None)
-    return NighthawkMiddleware(app, executor=executor, **arguments)  # type: ignore[arg-type]
+    return NighthawkMiddleware(app, model=executor, **arguments)  # type: ignore[arg-type]
 
 
 def make_quart(executor: CallbackExecutor, **arguments: Any) -> NighthawkMiddleware:
@@ -101,7 +102,7 @@ def make_quart(executor: CallbackExecutor, **arguments: Any) -> NighthawkMiddlew
         assert problem is not None
         return problem.as_json(), problem.status, problem.headers
 
-    return NighthawkMiddleware(app, executor=executor, **arguments)  # type: ignore[arg-type]
+    return NighthawkMiddleware(app, model=executor, **arguments)  # type: ignore[arg-type]
 
 
 @pytest.fixture(params=[make_starlette, make_fastapi, make_litestar, make_quart])
@@ -203,7 +204,7 @@ async def test_it_can_be_a_middleware_of_starlette_itself() -> None:
     steps.release.set()
     app = Starlette(
         routes=[Route("/failing", failing), Route("/rate", rate)],
-        middleware=[Middleware(NighthawkMiddleware, executor=steps.executor)],
+        middleware=[Middleware(NighthawkMiddleware, model=steps.executor)],
         lifespan=lifespan,
     )
     async with open_lifespan(app):
@@ -217,7 +218,7 @@ async def test_the_page_of_starlettes_debugger_is_not_shown_for_errors_of_the_li
         return JSONResponse(None)
 
     app = Starlette(debug=True, routes=[Route("/failing", failing)])
-    answered = await get(NighthawkMiddleware(app, executor=Steps().executor), "/failing")
+    answered = await get(NighthawkMiddleware(app, model=Steps().executor), "/failing")
     assert (answered.status, SECRET in str(answered.sent)) == (503, False)
 
 
@@ -231,7 +232,7 @@ async def test_background_tasks_go_on_when_the_client_has_left() -> None:
     async def route(request: StarletteRequest) -> PlainTextResponse:
         return PlainTextResponse("later", background=BackgroundTask(rate_later))
 
-    middleware = NighthawkMiddleware(Starlette(routes=[Route("/", route)]), executor=steps.executor)
+    middleware = NighthawkMiddleware(Starlette(routes=[Route("/", route)]), model=steps.executor)
     async with open_connection(middleware, http_scope()) as connection:
         await steps.wait_for_begun(1)
         connection.disconnect()
@@ -251,7 +252,7 @@ async def test_a_streaming_response_ends_when_the_client_leaves(spec_version: st
     async def route(request: StarletteRequest) -> StreamingResponse:
         return StreamingResponse(parts())
 
-    middleware = NighthawkMiddleware(Starlette(routes=[Route("/", route)]), executor=steps.executor)
+    middleware = NighthawkMiddleware(Starlette(routes=[Route("/", route)]), model=steps.executor)
     asgi_scope = http_scope(asgi={"version": "3.0", "spec_version": spec_version})
     async with open_connection(middleware, asgi_scope) as connection:
         await steps.wait_for_begun(1)
@@ -275,7 +276,7 @@ async def test_a_step_that_a_route_calls_in_a_thread_ends_when_the_client_leaves
     def route() -> int:
         return count("***")
 
-    middleware = NighthawkMiddleware(app, executor=steps.executor)
+    middleware = NighthawkMiddleware(app, model=steps.executor)
     async with open_connection(middleware, http_scope()) as connection:
         await steps.wait_for_begun(1)
         connection.disconnect()

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import nighthawk_async as nh
 from nighthawk_async.asgi import NighthawkMiddleware
@@ -74,7 +73,7 @@ def service(store: nh.journal.JournalStore, **arguments: Any) -> NighthawkMiddle
         await answer(send, str(next(numbers)))
 
     executor = CallbackExecutor(lambda call: pass_response())
-    return NighthawkMiddleware(app, executor=executor, journal=store, **arguments)
+    return NighthawkMiddleware(app, model=executor, journal=store, **arguments)
 
 
 async def post(app: Any, headers: Headers, path: str = "/", **more: Any) -> Connection:

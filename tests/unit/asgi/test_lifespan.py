@@ -47,7 +47,7 @@ def free_steps() -> Steps:
 @pytest.mark.parametrize("returns", [True, False])
 async def test_the_application_starts_and_stops_within_the_run(returns: bool) -> None:
     events: list[str] = []
-    middleware = NighthawkMiddleware(living(events, returns=returns), executor=free_steps().executor)
+    middleware = NighthawkMiddleware(living(events, returns=returns), model=free_steps().executor)
     async with open_lifespan(middleware) as lifespan:
         run = middleware.run
         assert run is not None
@@ -58,7 +58,7 @@ async def test_the_application_starts_and_stops_within_the_run(returns: bool) ->
 
 
 async def test_the_server_hears_of_the_end_when_the_run_has_been_left() -> None:
-    middleware = NighthawkMiddleware(living([]), executor=free_steps().executor)
+    middleware = NighthawkMiddleware(living([]), model=free_steps().executor)
     runs: list[object] = []
 
     class Watching(Lifespan):
@@ -110,7 +110,7 @@ async def ending_silently(scope: Any, receive: Any, send: Any) -> None:
 
 @pytest.mark.parametrize("app", [raising, returning, starting_only, listening_only, ending_silently])
 async def test_an_application_that_knows_no_lifespan_has_one(app: Any) -> None:
-    middleware = NighthawkMiddleware(app, executor=free_steps().executor)
+    middleware = NighthawkMiddleware(app, model=free_steps().executor)
     async with open_lifespan(middleware) as lifespan:
         first, run = await get(middleware), middleware.run
         assert run is not None
@@ -123,7 +123,7 @@ async def test_an_application_that_cannot_start_says_so() -> None:
         await receive()
         await send({"type": "lifespan.startup.failed", "message": "no database"})
 
-    middleware = NighthawkMiddleware(app, executor=Steps().executor)
+    middleware = NighthawkMiddleware(app, model=Steps().executor)
     async with open_lifespan(middleware) as lifespan:
         await lifespan.ended.wait()
     assert lifespan.sent == [{"type": "lifespan.startup.failed", "message": "no database"}]
@@ -135,7 +135,7 @@ async def test_an_application_that_raises_while_it_starts_raises_to_the_server()
         await receive()
         raise OSError("no database")
 
-    middleware = NighthawkMiddleware(app, executor=Steps().executor)
+    middleware = NighthawkMiddleware(app, model=Steps().executor)
     lifespan = Lifespan()
     lifespan.feed({"type": "lifespan.startup"})
     with pytest.raises(OSError, match="no database"):
@@ -150,7 +150,7 @@ async def test_an_application_that_fails_in_its_lifespan_serves_where_the_server
         await receive()
         await answer(send, str(await stars(scope["path"])))
 
-    middleware = NighthawkMiddleware(app, executor=free_steps().executor)
+    middleware = NighthawkMiddleware(app, model=free_steps().executor)
     lifespan = Lifespan()
     lifespan.feed({"type": "lifespan.startup"})
     with pytest.raises(KeyError):
@@ -160,7 +160,7 @@ async def test_an_application_that_fails_in_its_lifespan_serves_where_the_server
 
 async def test_an_application_serves_without_a_lifespan_after_one_with_it() -> None:
     """As tests use it: one has a lifespan, and the next has none."""
-    middleware = NighthawkMiddleware(living([]), executor=free_steps().executor)
+    middleware = NighthawkMiddleware(living([]), model=free_steps().executor)
     async with open_lifespan(middleware):
         inside = await get(middleware)
     assert (inside.status, (await get(middleware)).status, middleware.run) == (200, 200, None)
@@ -173,14 +173,14 @@ async def test_an_application_that_cannot_stop_says_so() -> None:
         await receive()
         await send({"type": "lifespan.shutdown.failed", "message": "stuck"})
 
-    async with open_lifespan(NighthawkMiddleware(app, executor=Steps().executor)) as lifespan:
+    async with open_lifespan(NighthawkMiddleware(app, model=Steps().executor)) as lifespan:
         pass
     assert lifespan.sent[1] == {"type": "lifespan.shutdown.failed", "message": "stuck"}
 
 
 async def test_requests_in_progress_have_a_grace_when_the_service_ends() -> None:
     steps = Steps()
-    middleware = NighthawkMiddleware(steps.app, executor=steps.executor)
+    middleware = NighthawkMiddleware(steps.app, model=steps.executor)
     async with open_lifespan(middleware) as lifespan, open_connection(middleware, http_scope()) as connection:
         await steps.wait_for_begun(1)
         lifespan.feed({"type": "lifespan.shutdown"})
@@ -197,7 +197,7 @@ async def test_requests_in_progress_have_a_grace_when_the_service_ends() -> None
 @pytest.mark.parametrize("grace_seconds", [0, 30])
 async def test_requests_are_cancelled_when_the_grace_is_over(grace_seconds: float) -> None:
     steps = Steps()
-    middleware = NighthawkMiddleware(steps.app, executor=steps.executor, grace_seconds=grace_seconds)
+    middleware = NighthawkMiddleware(steps.app, model=steps.executor, grace_seconds=grace_seconds)
     async with open_lifespan(middleware) as lifespan, open_connection(middleware, http_scope()) as connection:
         await steps.wait_for_begun(1)
         began_at = anyio.current_time()
@@ -220,7 +220,7 @@ async def test_what_goes_on_after_a_response_ends_with_the_service() -> None:
         finally:
             was_cancelled = True
 
-    middleware = NighthawkMiddleware(app, executor=Steps().executor, grace_seconds=5)
+    middleware = NighthawkMiddleware(app, model=Steps().executor, grace_seconds=5)
     async with open_lifespan(middleware) as lifespan, open_connection(middleware, http_scope()) as connection:
         await connection.wait_for_sent(2)
         await lifespan.stop()
@@ -238,7 +238,7 @@ async def test_a_request_that_does_not_end_does_not_keep_the_service(
         with anyio.CancelScope(shield=True):
             await stop.wait()
 
-    middleware = NighthawkMiddleware(app, executor=Steps().executor, grace_seconds=5)
+    middleware = NighthawkMiddleware(app, model=Steps().executor, grace_seconds=5)
     async with open_lifespan(middleware) as lifespan, open_connection(middleware, http_scope()):
         await anyio.wait_all_tasks_blocked()
         await lifespan.stop()
@@ -248,7 +248,7 @@ async def test_a_request_that_does_not_end_does_not_keep_the_service(
 
 async def test_a_server_that_cancels_the_lifespan_cancels_what_is_in_progress() -> None:
     steps = Steps()
-    middleware = NighthawkMiddleware(steps.app, executor=steps.executor)
+    middleware = NighthawkMiddleware(steps.app, model=steps.executor)
     lifespan = Lifespan()
     async with anyio.create_task_group() as requests, anyio.create_task_group() as server:
         server.start_soon(middleware, {"type": "lifespan"}, lifespan.receive, lifespan.send)
@@ -260,7 +260,7 @@ async def test_a_server_that_cancels_the_lifespan_cancels_what_is_in_progress() 
 
 
 async def test_an_application_can_live_twice() -> None:
-    middleware = NighthawkMiddleware(living([]), executor=free_steps().executor)
+    middleware = NighthawkMiddleware(living([]), model=free_steps().executor)
     runs: list[object] = []
     for _ in range(2):
         async with open_lifespan(middleware):
@@ -284,6 +284,6 @@ async def test_requests_find_what_the_application_has_named_when_it_started() ->
             nh.actors.find_mailbox("news").send_nowait("hello")
             await answer(send)
 
-    async with open_lifespan(middleware := NighthawkMiddleware(app, executor=Steps().executor)):
+    async with open_lifespan(middleware := NighthawkMiddleware(app, model=Steps().executor)):
         assert (await get(middleware)).status == 200
     assert found == [True]

@@ -82,7 +82,7 @@ async def test_an_error_of_the_library_becomes_a_problem(
     async def app(scope: Any, receive: Any, send: Any) -> None:
         raise error
 
-    middleware = NighthawkMiddleware(app, executor=Steps().executor)
+    middleware = NighthawkMiddleware(app, model=Steps().executor)
     answered = await get(middleware, headers={"x-request-id": "seventh"})
     told = json.loads(answered.body)
     assert (answered.status, told["status"], answered.error) == (status, status, None)
@@ -108,7 +108,7 @@ async def test_other_errors_go_to_the_server(error: Exception) -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         raise error
 
-    answered = await get(NighthawkMiddleware(app, executor=Steps().executor))
+    answered = await get(NighthawkMiddleware(app, model=Steps().executor))
     assert (answered.error, answered.sent) == (error, [])
     assert find_problem(error) is None
 
@@ -129,7 +129,7 @@ async def test_an_error_behind_the_first_byte_ends_the_connection() -> None:
         await send({"type": "http.response.body", "body": b"first", "more_body": True})
         raise error
 
-    answered = await get(NighthawkMiddleware(app, executor=Steps().executor))
+    answered = await get(NighthawkMiddleware(app, model=Steps().executor))
     assert (answered.error, answered.body, answered.is_complete) == (error, b"first", False)
 
 
@@ -152,7 +152,7 @@ async def test_a_problem_takes_the_place_of_the_error_page_of_a_framework(conten
         await page(content_type)(send)
         raise of_status(429, is_transient=True, after=7)
 
-    answered = await get(NighthawkMiddleware(app, executor=Steps().executor))
+    answered = await get(NighthawkMiddleware(app, model=Steps().executor))
     assert (answered.status, answered.headers["retry-after"], answered.error) == (503, "7", None)
     assert SECRET not in str(answered.sent)
 
@@ -164,7 +164,7 @@ async def test_an_error_page_without_an_error_of_the_library_is_sent(error: Exce
         if error is not None:
             raise error
 
-    answered = await get(NighthawkMiddleware(app, executor=Steps().executor))
+    answered = await get(NighthawkMiddleware(app, model=Steps().executor))
     assert (answered.status, answered.body, answered.error) == (500, SECRET.encode(), error)
     assert "x-request-id" in answered.headers
 
@@ -177,7 +177,7 @@ async def test_an_answer_that_an_application_has_made_itself_stays(content_type:
         await page(content_type, parts=parts)(send)
         raise error
 
-    answered = await get(NighthawkMiddleware(app, executor=Steps().executor))
+    answered = await get(NighthawkMiddleware(app, model=Steps().executor))
     assert (answered.status, answered.body, answered.error) == (500, SECRET.encode() * parts, error)
 
 
@@ -192,7 +192,7 @@ async def test_an_error_page_is_sent_though_its_application_goes_on(leaves: bool
         finished.append(scope["path"])
 
     finished: list[str] = []
-    middleware = NighthawkMiddleware(app, executor=Steps().executor)
+    middleware = NighthawkMiddleware(app, model=Steps().executor)
     async with open_connection(middleware, http_scope("/a")) as connection:
         if leaves:
             connection.disconnect()
@@ -212,7 +212,7 @@ async def test_an_error_behind_a_page_that_was_sent_goes_to_the_server() -> None
         await is_sent.wait()
         raise error
 
-    middleware = NighthawkMiddleware(app, executor=Steps().executor)
+    middleware = NighthawkMiddleware(app, model=Steps().executor)
     async with open_connection(middleware, http_scope()) as connection:
         await connection.wait_for_sent(2)
         is_sent.set()
@@ -224,7 +224,7 @@ async def test_a_hint_is_no_response() -> None:
         await send({"type": "http.response.early_hint", "links": []})
         raise nh.ModelError(SECRET)
 
-    answered = await get(NighthawkMiddleware(app, executor=Steps().executor))
+    answered = await get(NighthawkMiddleware(app, model=Steps().executor))
     assert [message.get("status") for message in answered.sent] == [None, 502, None]
 
 
@@ -237,7 +237,7 @@ async def test_a_response_with_trailers_is_complete_with_them() -> None:
         await send({"type": "http.response.trailers", "headers": []})
         done.set()
 
-    answered = await get(NighthawkMiddleware(app, executor=Steps().executor))
+    answered = await get(NighthawkMiddleware(app, model=Steps().executor))
     assert [message["type"] for message in answered.sent] == [
         "http.response.start",
         "http.response.body",
@@ -249,7 +249,7 @@ async def test_an_error_is_logged_with_the_id_that_the_client_got(caplog: pytest
     async def app(scope: Any, receive: Any, send: Any) -> None:
         raise nh.ExecutionError("for the operator")
 
-    await get(NighthawkMiddleware(app, executor=Steps().executor), headers={"x-request-id": "seventh"})
+    await get(NighthawkMiddleware(app, model=Steps().executor), headers={"x-request-id": "seventh"})
     assert "request seventh is answered with the status 500" in caplog.text
     assert "for the operator" in caplog.text
 
@@ -269,7 +269,7 @@ async def test_only_what_somebody_has_to_mend_is_logged_with_its_traceback(
         raise error
 
     caplog.set_level("INFO", logger="nighthawk")
-    await get(NighthawkMiddleware(app, executor=Steps().executor))
+    await get(NighthawkMiddleware(app, model=Steps().executor))
     (record,) = caplog.records
     assert (record.levelname, record.exc_info is not None) == (level, has_traceback)
     assert str(error) in record.getMessage()
@@ -280,7 +280,7 @@ async def test_what_an_error_quotes_begins_no_line_of_the_log(caplog: pytest.Log
         raise nh.errors.ApprovalDeniedError("no\nERROR somebody logged in as root " + "x" * 10_000)
 
     caplog.set_level("INFO", logger="nighthawk")
-    await get(NighthawkMiddleware(app, executor=Steps().executor))
+    await get(NighthawkMiddleware(app, model=Steps().executor))
     (record,) = caplog.records
     assert record.getMessage().splitlines() == [record.getMessage()]
     assert len(record.getMessage()) < 2_000
@@ -298,4 +298,4 @@ async def test_an_application_may_answer_without_saying_whether_more_comes() -> 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await answer(send, "fine")
 
-    assert (await get(NighthawkMiddleware(app, executor=Steps().executor))).is_complete
+    assert (await get(NighthawkMiddleware(app, model=Steps().executor))).is_complete

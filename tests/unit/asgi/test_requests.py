@@ -30,7 +30,7 @@ def free_steps() -> Steps:
 
 async def test_a_request_calls_natural_functions_and_is_answered() -> None:
     steps = free_steps()
-    answered = await get(NighthawkMiddleware(steps.app, executor=steps.executor))
+    answered = await get(NighthawkMiddleware(steps.app, model=steps.executor))
     assert (answered.status, answered.body, answered.error) == (200, b"3", None)
 
 
@@ -43,7 +43,7 @@ async def test_the_steps_of_requests_have_the_tools_of_the_service() -> None:
 
     end = tool_call("nh_outcome", kind="pass", bindings={"count": 3})
     model = ScriptedModel([model_response(end)])
-    answered = await get(NighthawkMiddleware(app, executor=model, tools=[look_up]))
+    answered = await get(NighthawkMiddleware(app, model=model, tools=[look_up]))
     assert (answered.status, answered.body, answered.error) == (200, b"3", None)
     assert "look_up" in [tool.name for tool in model.requests[0].tools]
 
@@ -57,7 +57,7 @@ async def test_each_request_has_a_scope_of_its_own_with_its_id(has_lifespan: boo
             seen.append(nh.get_execution_ref())
             await answer(send)
 
-    middleware = NighthawkMiddleware(app, executor=Steps().executor)
+    middleware = NighthawkMiddleware(app, model=Steps().executor)
     async with anyio.create_task_group() as tasks:
         stop = anyio.Event()
 
@@ -78,7 +78,7 @@ async def test_each_request_has_a_scope_of_its_own_with_its_id(has_lifespan: boo
 
 async def test_requests_at_the_same_time_share_a_run_where_nobody_tells_of_a_lifespan() -> None:
     steps = Steps()
-    middleware = NighthawkMiddleware(steps.app, executor=steps.executor)
+    middleware = NighthawkMiddleware(steps.app, model=steps.executor)
     assert middleware.run is None
     async with open_connection(middleware, http_scope()), open_connection(middleware, http_scope()):
         await steps.wait_for_begun(2)
@@ -102,7 +102,7 @@ async def test_the_last_of_the_requests_leaves_the_run_whichever_it_is() -> None
         await gates[number].wait()
         await answer(send)
 
-    middleware = NighthawkMiddleware(app, executor=Steps().executor)
+    middleware = NighthawkMiddleware(app, model=Steps().executor)
     async with open_connection(middleware, http_scope("/0")) as first:
         await started[0].wait()
         async with open_connection(middleware, http_scope("/1")):
@@ -121,7 +121,7 @@ async def test_an_id_that_the_application_sends_itself_stays() -> None:
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": b""})
 
-    answered = await get(NighthawkMiddleware(app, executor=Steps().executor))
+    answered = await get(NighthawkMiddleware(app, model=Steps().executor))
     assert answered.sent[0]["headers"] == [(b"X-Request-Id", b"theirs")]
 
 
@@ -132,7 +132,7 @@ async def test_each_request_has_the_budget_by_an_account_of_its_own() -> None:
         await answer(send)
 
     budget = nh.budget(steps=2)
-    middleware = NighthawkMiddleware(app, executor=free_steps().executor, budget=budget)
+    middleware = NighthawkMiddleware(app, model=free_steps().executor, request_budget=budget)
     statuses = [(await get(middleware, path)).status for path in ("/2", "/2", "/3", "/2")]
     assert statuses == [200, 200, 429, 200]
     assert budget.spent.steps == 0
@@ -140,7 +140,7 @@ async def test_each_request_has_the_budget_by_an_account_of_its_own() -> None:
 
 async def test_all_requests_share_the_budget_of_the_run() -> None:
     steps = free_steps()
-    middleware = NighthawkMiddleware(steps.app, executor=steps.executor, run_budget=nh.budget(steps=2))
+    middleware = NighthawkMiddleware(steps.app, model=steps.executor, budget=nh.budget(steps=2))
     async with open_lifespan(middleware):
         statuses = [(await get(middleware)).status for _ in range(3)]
     assert statuses == [200, 200, 429]
@@ -149,7 +149,7 @@ async def test_all_requests_share_the_budget_of_the_run() -> None:
 @pytest.mark.virtual_time
 async def test_a_request_that_takes_too_long_is_cancelled_and_answered() -> None:
     steps = Steps()
-    middleware = NighthawkMiddleware(steps.app, executor=steps.executor, request_timeout_seconds=5)
+    middleware = NighthawkMiddleware(steps.app, model=steps.executor, request_timeout=5)
     began_at = anyio.current_time()
     answered = await get(middleware)
     assert (answered.status, answered.error) == (504, None)
@@ -164,7 +164,7 @@ async def test_what_an_application_answers_when_it_was_told_to_end_is_not_sent()
             pass
         await answer(send, "the client has left")
 
-    answered = await get(NighthawkMiddleware(app, executor=Steps().executor, request_timeout_seconds=5))
+    answered = await get(NighthawkMiddleware(app, model=Steps().executor, request_timeout=5))
     assert (answered.status, len(answered.sent)) == (504, 2)
 
 
@@ -175,7 +175,7 @@ async def test_a_response_that_has_begun_is_ended_when_its_time_is_over() -> Non
         await send({"type": "http.response.body", "body": b"first", "more_body": True})
         await anyio.sleep_forever()
 
-    middleware = NighthawkMiddleware(app, executor=Steps().executor, request_timeout_seconds=5)
+    middleware = NighthawkMiddleware(app, model=Steps().executor, request_timeout=5)
     answered = await get(middleware)
     assert (answered.status, answered.body, answered.is_complete) == (200, b"first", False)
 
@@ -190,7 +190,7 @@ async def test_what_goes_on_after_the_response_has_all_the_time() -> None:
         await anyio.sleep(60)
         done = True
 
-    await get(NighthawkMiddleware(app, executor=Steps().executor, request_timeout_seconds=5))
+    await get(NighthawkMiddleware(app, model=Steps().executor, request_timeout=5))
     assert done
 
 
@@ -202,8 +202,8 @@ async def test_a_request_is_a_root_of_the_tree_with_its_steps_below() -> None:
         scope["path_template"] = "/tickets/{id}"
         await steps.app(scope, receive, send)
 
-    middleware = NighthawkMiddleware(app, executor=steps.executor, tree=tree)
-    assert (middleware.tree, NighthawkMiddleware(app, executor=steps.executor).tree) == (tree, None)
+    middleware = NighthawkMiddleware(app, model=steps.executor, tree=tree)
+    assert (middleware.tree, NighthawkMiddleware(app, model=steps.executor).tree) == (tree, None)
     await get(middleware, "/tickets/7", headers={"x-request-id": "seventh"})
     (node,) = (view for view in tree.snapshot().children if view.kind == "request")
     assert (node.name, node.state) == ("GET /tickets/7", "completed")
@@ -219,7 +219,7 @@ async def test_a_request_is_a_root_of_the_tree_with_its_steps_below() -> None:
 async def test_a_request_that_somebody_cancels_in_the_tree_is_answered() -> None:
     steps = Steps()
     tree = nh.observe.TaskTree()
-    middleware = NighthawkMiddleware(steps.app, executor=steps.executor, tree=tree)
+    middleware = NighthawkMiddleware(steps.app, model=steps.executor, tree=tree)
     async with open_connection(middleware, http_scope()) as connection:
         await steps.wait_for_begun(1)
         (node,) = (view for view in tree.snapshot().children if view.kind == "request")
@@ -236,7 +236,7 @@ async def test_the_trace_of_the_client_goes_on(has_span: bool, monkeypatch: pyte
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     trace_with(monkeypatch, provider)
     steps = free_steps()
-    middleware = NighthawkMiddleware(steps.app, executor=steps.executor)
+    middleware = NighthawkMiddleware(steps.app, model=steps.executor)
     headers = {"traceparent": f"00-{TRACE}-b7ad6b7169203331-01"}
     async with open_lifespan(middleware):
         with provider.get_tracer("server").start_as_current_span("server") if has_span else nullcontext():
@@ -272,7 +272,7 @@ async def test_the_body_reaches_the_application_as_it_was_sent() -> None:
             more = message["more_body"]
         await answer(send)
 
-    middleware = NighthawkMiddleware(app, executor=Steps().executor)
+    middleware = NighthawkMiddleware(app, model=Steps().executor)
     parts = [{"type": "http.request", "body": bytes([each]), "more_body": True} for each in b"abc"]
     last = {"type": "http.request", "body": b"", "more_body": False}
     async with open_connection(middleware, http_scope(method="POST"), *parts, last):
@@ -293,7 +293,7 @@ async def test_a_slow_application_slows_the_client_down(body: bytes, held: int) 
             pass
         await answer(send)
 
-    middleware = NighthawkMiddleware(app, executor=Steps().executor)
+    middleware = NighthawkMiddleware(app, model=Steps().executor)
     parts = [{"type": "http.request", "body": body, "more_body": True} for _ in range(1000)]
     last = {"type": "http.request", "body": b"", "more_body": False}
     async with open_connection(middleware, http_scope(method="POST"), *parts, last) as connection:
@@ -310,7 +310,7 @@ async def test_a_client_is_not_asked_for_a_body_that_nobody_wants() -> None:
         await answer(send, status=413)
 
     asgi_scope = http_scope(method="POST", headers={"expect": "100-continue", "content-length": "9"})
-    async with open_connection(NighthawkMiddleware(app, executor=Steps().executor), asgi_scope) as connection:
+    async with open_connection(NighthawkMiddleware(app, model=Steps().executor), asgi_scope) as connection:
         pass
     assert (connection.status, connection.asked_for) == (413, 0)
 
@@ -326,7 +326,7 @@ async def test_a_failure_of_the_server_reaches_the_application_that_asks() -> No
         pytest.fail("nothing is sent")
 
     with pytest.raises(ConnectionError, match="gone"):
-        await NighthawkMiddleware(app, executor=Steps().executor)(http_scope(), receive, send)
+        await NighthawkMiddleware(app, model=Steps().executor)(http_scope(), receive, send)
 
 
 async def test_other_kinds_of_connections_pass() -> None:
@@ -335,5 +335,5 @@ async def test_other_kinds_of_connections_pass() -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         seen.append(scope["type"])
 
-    await get(NighthawkMiddleware(app, executor=Steps().executor), type="webtransport")
+    await get(NighthawkMiddleware(app, model=Steps().executor), type="webtransport")
     assert seen == ["webtransport"]

@@ -92,7 +92,7 @@ async def answered(app: Any, caplog: pytest.LogCaptureFixture, **headers: str) -
 async def test_a_body_that_never_comes_takes_the_time_of_the_request(
     make: Callable[[], Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    app = NighthawkMiddleware(make(), executor=EXECUTOR, request_timeout_seconds=0.05)
+    app = NighthawkMiddleware(make(), model=EXECUTOR, request_timeout=0.05)
     assert await answered(app, caplog) == 504
 
 
@@ -100,7 +100,7 @@ async def test_a_body_that_never_comes_with_an_idempotency_key(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with nh.journal.open(f"sqlite:///{tmp_path}/runs.db") as store:
-        app = NighthawkMiddleware(starlette(), executor=EXECUTOR, journal=store, request_timeout_seconds=0.05)
+        app = NighthawkMiddleware(starlette(), model=EXECUTOR, journal=store, request_timeout=0.05)
         assert await answered(app, caplog, **{"idempotency-key": "one"}) == 504
         assert store.runs() == []
 
@@ -109,7 +109,7 @@ async def test_a_body_that_never_comes_with_an_idempotency_key(
 async def test_a_service_that_ends_answers_those_that_wait_for_a_body(
     make: Callable[[], Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    app = NighthawkMiddleware(make(), executor=EXECUTOR, grace_seconds=0)
+    app = NighthawkMiddleware(make(), model=EXECUTOR, grace_seconds=0)
     statuses: list[int | None] = []
 
     async def ask() -> None:
@@ -127,7 +127,7 @@ async def test_a_service_that_ends_answers_those_that_wait_for_a_body(
 async def test_a_client_that_leaves_in_its_body_gets_nothing_and_is_no_error(
     make: Callable[[], Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    app = NighthawkMiddleware(make(), executor=EXECUTOR, request_timeout_seconds=60)
+    app = NighthawkMiddleware(make(), model=EXECUTOR, request_timeout=60)
     headers = {"content-type": "application/json", "content-length": "1000"}
     with caplog.at_level(logging.WARNING):
         async with open_connection(app, http_scope(method="POST", headers=headers), PART) as connection:
@@ -139,7 +139,7 @@ async def test_a_client_that_leaves_in_its_body_gets_nothing_and_is_no_error(
 
 
 async def test_a_server_that_cannot_send_the_answer_sees_no_error(caplog: pytest.LogCaptureFixture) -> None:
-    app = NighthawkMiddleware(starlette(), executor=EXECUTOR, request_timeout_seconds=0.05)
+    app = NighthawkMiddleware(starlette(), model=EXECUTOR, request_timeout=0.05)
 
     async def refusing(scope: Any, receive: Any, send: Any) -> None:
         async def refuse(message: Any) -> None:

@@ -36,7 +36,7 @@ class Watched:
         self._options: dict[str, Any] = {"profile": "full", "min_interval_seconds": 0.0, **options}
         self.app: Any = self._app
         if middleware is not None:
-            self.app = NighthawkMiddleware(self._app, executor=Steps().executor, **middleware)
+            self.app = NighthawkMiddleware(self._app, model=Steps().executor, **middleware)
 
     @property
     def node_id(self) -> str:
@@ -134,7 +134,7 @@ async def test_the_end_of_the_service_is_told() -> None:
 
 @pytest.mark.virtual_time
 async def test_the_time_of_the_request_counts_and_its_end_is_told() -> None:
-    watched = Watched(middleware={"request_timeout_seconds": 100.0}, heartbeat_seconds=None)
+    watched = Watched(middleware={"request_timeout": 100.0}, heartbeat_seconds=None)
     answered = await get(watched.app)
     assert (answered.is_complete, read(answered).told[-1]["status"]) == (True, 504)
     assert watched.tree.snapshot(watched.node_id).state == "running"
@@ -169,7 +169,7 @@ async def test_an_endpoint_streams_what_another_has_begun() -> None:
 
     is_begun = anyio.Event()
     routes = [Route("/begin", begin), Route("/watch", watch)]
-    app = NighthawkMiddleware(Starlette(routes=routes), executor=steps.executor, tree=TaskTree())
+    app = NighthawkMiddleware(Starlette(routes=routes), model=steps.executor, tree=TaskTree())
     async with open_connection(app, http_scope("/begin")):
         await is_begun.wait()
         async with open_connection(app, http_scope("/watch")) as watching:

@@ -282,7 +282,7 @@ async def test_the_end_of_the_service_is_told() -> None:
 @pytest.mark.virtual_time
 async def test_the_time_of_a_request_counts_and_its_end_is_told() -> None:
     work = Work()
-    app = served(work, middleware={"request_timeout_seconds": 100.0}, heartbeat_seconds=None)
+    app = served(work, middleware={"request_timeout": 100.0}, heartbeat_seconds=None)
     answered = await get(app)
     told = read(answered)
     assert (told.names[-1], told.told[-1]["status"], work.cancelled) == ("error", 504, 1)
@@ -417,7 +417,7 @@ async def test_one_response_serves_many_requests() -> None:
 
 async def test_the_steps_of_a_client_that_leaves_end() -> None:
     steps = Steps()
-    app = nh.asgi.NighthawkMiddleware(bare_app(lambda: stars("***")), executor=steps.executor)
+    app = nh.asgi.NighthawkMiddleware(bare_app(lambda: stars("***")), model=steps.executor)
     async with open_connection(app, http_scope()) as connection:
         await steps.wait_for_begun(1)
         connection.disconnect()

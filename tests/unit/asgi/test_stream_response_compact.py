@@ -36,7 +36,7 @@ def reply(request: ModelRequest) -> Any:
 
 async def events_of(app: Any) -> list[tuple[str, dict[str, Any]]]:
     executor = nh.AgentStepExecutor.from_model(ScriptedModel(reply))
-    transport = httpx.ASGITransport(NighthawkMiddleware(app, executor=executor))
+    transport = httpx.ASGITransport(NighthawkMiddleware(app, model=executor))
     async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
         answer = await client.get("/")
     blocks = [block.split("\n") for block in answer.text.strip().split("\n\n")]

@@ -7,8 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nighthawk_async.asgi.event_stream_encoding import StreamEvent, encode_event, encode_lines
 from nighthawk_async.asgi.event_stream_live import events_between

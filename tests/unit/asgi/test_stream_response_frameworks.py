@@ -6,11 +6,8 @@ from functools import partial
 from typing import Any
 
 import pytest
-from fastapi import BackgroundTasks, FastAPI
-from fastapi import Response as FastApiResponse
-from litestar import Litestar
-from litestar import Request as LitestarRequest
-from litestar import get as litestar_get
+from fastapi import BackgroundTasks, FastAPI, Response as FastApiResponse
+from litestar import Litestar, Request as LitestarRequest, get as litestar_get
 from litestar.types import ASGIApp
 from quart import Quart
 from starlette.applications import Starlette
@@ -83,7 +80,7 @@ def make(request: pytest.FixtureRequest, anyio_backend: tuple[str, Any]) -> Make
 async def test_an_endpoint_answers_with_the_progress_of_its_call(make: Make) -> None:
     steps = Steps()
     steps.release.set()
-    app = NighthawkMiddleware(make(stars), executor=steps.executor)
+    app = NighthawkMiddleware(make(stars), model=steps.executor)
     async with open_lifespan(app):
         answered = await get(app, query_string=b"review=***")
     told = read(answered)
@@ -99,7 +96,7 @@ async def test_a_client_comes_back(make: Make) -> None:
     async def call(review: str) -> Any:
         return await work()
 
-    app = NighthawkMiddleware(make(call), executor=Steps().executor)
+    app = NighthawkMiddleware(make(call), model=Steps().executor)
     async with open_lifespan(app):
         async with open_connection(app, http_scope()) as connection:
             await work.say("one ")
@@ -122,7 +119,7 @@ async def test_what_the_endpoint_puts_off_is_done_afterwards() -> None:
 
     steps = Steps()
     steps.release.set()
-    answered = await get(NighthawkMiddleware(app, executor=steps.executor))
+    answered = await get(NighthawkMiddleware(app, model=steps.executor))
     assert (answered.headers["x-of-the-endpoint"], done) == ("yes", ["later"])
 
 

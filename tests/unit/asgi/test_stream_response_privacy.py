@@ -62,7 +62,7 @@ async def test_why_a_tool_has_failed_is_told_only_when_asked_for(tells_internals
     )
     app = bare_app(look, tell_internals=tells_internals)
     executor = nh.AgentStepExecutor.from_model(model=model)
-    answered = await get(NighthawkMiddleware(app, executor=executor))
+    answered = await get(NighthawkMiddleware(app, model=executor))
     told = read(answered)
     transcript = next(node for node in told.known.nodes.values() if node["kind"] == "step")["transcript"]
     results = [part["text"] for part in transcript if part["kind"] == "tool_result"]

@@ -43,7 +43,7 @@ async def test_the_time_of_the_request_that_began_the_call_goes_on_when_others_r
     virtual_clock: MockClock,
 ) -> None:
     work = Work()
-    limit = {"request_timeout_seconds": 100.0}
+    limit = {"request_timeout": 100.0}
     app = served(work, middleware=limit, resume_seconds=30.0, heartbeat_seconds=None)
     began = virtual_clock.current_time()
     async with taken_over(app, work) as (second, seen):

@@ -3,8 +3,7 @@
 from contextvars import copy_context
 
 import pytest
-from opentelemetry import baggage, trace
-from opentelemetry import context as otel_context
+from opentelemetry import baggage, context as otel_context, trace
 
 from nighthawk_async.asgi.serving import continued_trace
 from tests.unit.asgi.asgi_client import http_scope

@@ -40,7 +40,7 @@ def review(text: str) -> dict[str, Any]:
 async def test_a_conversation_calls_natural_functions() -> None:
     steps = Steps()
     steps.release.set()
-    middleware = NighthawkMiddleware(talk, executor=steps.executor)
+    middleware = NighthawkMiddleware(talk, model=steps.executor)
     asgi_scope = socket_scope(headers={"x-request-id": "seventh"})
     async with open_connection(middleware, asgi_scope, CONNECT, review("*"), review("**")) as connection:
         await connection.wait_for_sent(3)
@@ -56,7 +56,7 @@ async def test_a_conversation_calls_natural_functions() -> None:
 async def test_a_refused_client_learns_that_it_may_try_again_later() -> None:
     steps = Steps()
     middleware = NighthawkMiddleware(
-        steps.app, executor=steps.executor, max_concurrent_requests=1, max_queued_requests=0
+        steps.app, model=steps.executor, max_concurrent_requests=1, max_queued_requests=0
     )
     async with open_connection(middleware, http_scope()):
         await steps.wait_for_begun(1)
@@ -69,7 +69,7 @@ async def test_a_refused_client_learns_that_it_may_try_again_later() -> None:
 
 async def test_a_waiting_client_that_leaves_gives_its_place_back() -> None:
     steps = Steps()
-    middleware = NighthawkMiddleware(steps.app, executor=steps.executor, max_concurrent_requests=1)
+    middleware = NighthawkMiddleware(steps.app, model=steps.executor, max_concurrent_requests=1)
     async with open_connection(middleware, http_scope()):
         await steps.wait_for_begun(1)
         async with open_connection(middleware, socket_scope(), CONNECT) as leaving:
@@ -83,7 +83,7 @@ async def test_a_waiting_client_that_leaves_gives_its_place_back() -> None:
 async def test_a_conversation_counts_as_a_request_in_progress() -> None:
     steps = Steps()
     middleware = NighthawkMiddleware(
-        talk, executor=steps.executor, max_concurrent_requests=1, max_queued_requests=0
+        talk, model=steps.executor, max_concurrent_requests=1, max_queued_requests=0
     )
     async with open_connection(middleware, socket_scope(), CONNECT) as connection:
         await connection.wait_for_sent(1)
@@ -101,7 +101,7 @@ async def test_an_application_that_lets_its_disconnect_out_ends_with_the_service
             await websocket.receive_text()
 
     routes = [WebSocketRoute("/talk", endpoint)]
-    middleware = NighthawkMiddleware(Starlette(routes=routes), executor=Steps().executor, grace_seconds=0)
+    middleware = NighthawkMiddleware(Starlette(routes=routes), model=Steps().executor, grace_seconds=0)
     async with (
         open_lifespan(middleware) as lifespan,
         open_connection(middleware, socket_scope(), CONNECT) as connection,
@@ -119,7 +119,7 @@ async def test_an_application_that_lets_its_disconnect_out_ends_with_its_client(
             await websocket.receive_text()
 
     routes = [WebSocketRoute("/talk", endpoint)]
-    middleware = NighthawkMiddleware(Starlette(routes=routes), executor=Steps().executor)
+    middleware = NighthawkMiddleware(Starlette(routes=routes), model=Steps().executor)
     async with open_connection(middleware, socket_scope(), CONNECT) as connection:
         await connection.wait_for_sent(1)
         connection.feed({"type": "websocket.disconnect", "code": 1001})
@@ -160,7 +160,7 @@ async def test_an_application_that_sends_to_a_client_that_has_left_learns_of_it_
             raised.append(refused)
             raise
 
-    server = Refusing(NighthawkMiddleware(app, executor=steps.executor), error)
+    server = Refusing(NighthawkMiddleware(app, model=steps.executor), error)
     async with open_connection(server, socket_scope(), CONNECT) as connection:
         await steps.wait_for_begun(1)
         connection.feed({"type": "websocket.disconnect", "code": 1001})
@@ -177,7 +177,7 @@ async def test_an_error_of_the_server_while_the_client_is_there_stays_what_it_is
         server.has_left = True
         await send({"type": "websocket.accept"})
 
-    server = Refusing(NighthawkMiddleware(app, executor=Steps().executor), RuntimeError("no such message"))
+    server = Refusing(NighthawkMiddleware(app, model=Steps().executor), RuntimeError("no such message"))
     async with open_connection(server, socket_scope(), CONNECT) as connection:
         pass
     assert str(connection.error) == "no such message"
@@ -193,7 +193,7 @@ async def test_a_conversation_that_is_asked_to_end_between_two_turns_has_not_fai
                 await checkpoint()
             await stars("***")
 
-    middleware = NighthawkMiddleware(app, executor=Steps().executor, grace_seconds=0)
+    middleware = NighthawkMiddleware(app, model=Steps().executor, grace_seconds=0)
     async with (
         open_lifespan(middleware) as lifespan,
         open_connection(middleware, socket_scope(), CONNECT) as connection,
@@ -212,7 +212,7 @@ async def test_an_application_that_fails_when_it_is_ended_tells_the_client_and_t
         raise ValueError("theirs")
 
     tree = nh.observe.TaskTree()
-    middleware = NighthawkMiddleware(app, executor=Steps().executor, tree=tree)
+    middleware = NighthawkMiddleware(app, model=Steps().executor, tree=tree)
     async with open_connection(middleware, socket_scope(), CONNECT) as connection:
         await connection.wait_for_sent(1)
         await anyio.wait_all_tasks_blocked()
@@ -226,7 +226,7 @@ async def test_an_application_that_fails_when_it_is_ended_tells_the_client_and_t
 async def test_a_conversation_ends_with_the_service(is_listening: bool) -> None:
     """An application that listens hears of it, and one that works is cancelled."""
     steps = Steps()
-    middleware = NighthawkMiddleware(talk, executor=steps.executor, grace_seconds=5)
+    middleware = NighthawkMiddleware(talk, model=steps.executor, grace_seconds=5)
     messages = [CONNECT] if is_listening else [CONNECT, review("*")]
     async with (
         open_lifespan(middleware) as lifespan,
@@ -245,7 +245,7 @@ async def test_an_error_goes_to_the_server() -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         raise nh.ModelError("theirs")
 
-    middleware = NighthawkMiddleware(app, executor=Steps().executor)
+    middleware = NighthawkMiddleware(app, model=Steps().executor)
     async with open_connection(middleware, socket_scope(), CONNECT) as connection:
         pass
     assert isinstance(connection.error, nh.ModelError)
@@ -255,7 +255,7 @@ async def test_an_error_goes_to_the_server() -> None:
 async def test_a_conversation_is_a_root_of_the_tree() -> None:
     tree = nh.observe.TaskTree()
     steps = Steps()
-    middleware = NighthawkMiddleware(talk, executor=steps.executor, tree=tree)
+    middleware = NighthawkMiddleware(talk, model=steps.executor, tree=tree)
     async with open_connection(middleware, socket_scope(), CONNECT) as connection:
         await connection.wait_for_sent(1)
         (node,) = (view for view in tree.snapshot().children if view.kind == "request")
@@ -269,7 +269,7 @@ async def test_a_conversation_is_a_root_of_the_tree() -> None:
 
 async def test_an_application_that_works_when_its_client_leaves_learns_of_it_afterwards() -> None:
     steps = Steps()
-    middleware = NighthawkMiddleware(talk, executor=steps.executor)
+    middleware = NighthawkMiddleware(talk, model=steps.executor)
     async with open_connection(middleware, socket_scope(), CONNECT, review("*")) as connection:
         await steps.wait_for_begun(1)
         connection.feed({"type": "websocket.disconnect", "code": 1001})

@@ -30,7 +30,7 @@ def test_help_names_the_commands(capsys: Captured) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["fly"], ["demo", "--concurrency", "0"], ["models", "pull"], ["--nothing"]]
+    "arguments", [["fly"], ["demo", "--max-concurrent", "0"], ["models", "pull"], ["--nothing"]]
 )
 def test_a_wrong_command_line_is_explained_with_exit_code_2(arguments: list[str], capsys: Captured) -> None:
     assert run_command_line(arguments) == 2

@@ -425,7 +425,7 @@ def test_a_demonstration_continues_on_the_command_line_after_a_real_interrupt(tm
         return over_the_wire(request)
 
     command = [sys.executable, "-m", "nighthawk_async", "demo", "--model", "openai-chat:any"]
-    command += ["--reviews", "6", "--concurrency", "1", "--journal", "demo.db"]
+    command += ["--reviews", "6", "--max-concurrent", "1", "--journal", "demo.db"]
     with ModelServer.in_thread(answer) as server:
         environment = {**os.environ, "OPENAI_BASE_URL": server.base_url}
         with subprocess.Popen(

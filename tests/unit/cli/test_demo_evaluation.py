@@ -39,7 +39,7 @@ on_the_model = pytest.mark.skipif(
 @on_the_model
 def test_some_reviews_of_the_demonstration_are_decided_on_the_model() -> None:
     pytest.importorskip("xllamacpp")
-    some = replace(evaluation, cases=evaluation.cases[:6], executor="local:smollm2-135m")
+    some = replace(evaluation, cases=evaluation.cases[:6], model="local:smollm2-135m")
     report = anyio.run(some.run, backend="trio")
     assert len(report.trials) == report.decided == 6
     assert report.usage.requests > 0
@@ -58,7 +58,7 @@ def test_the_gate_of_the_demonstration_holds_and_catches_a_worse_prompt(tmp_path
         subject=classify_badly,
         name=evaluation.title,
         cases=evaluation.cases[:16],  # as many of each label; a request of this model takes a second
-        executor="local:smollm2-135m",
+        model="local:smollm2-135m",
     )
     report = anyio.run(worse.run, backend="trio")
     assert len(report.trials) == report.decided == 16
@@ -81,7 +81,7 @@ def scripted_report(is_right: bool) -> Report:
     def answer(call: StepCall) -> StepResponse:
         return pass_response(label=labels[call.step_locals["review"]] if is_right else "positive")
 
-    return anyio.run(replace(evaluation, executor=CallbackExecutor(answer)).run, backend="trio")
+    return anyio.run(replace(evaluation, model=CallbackExecutor(answer)).run, backend="trio")
 
 
 def test_a_model_that_gives_one_label_misses_the_gate() -> None:

@@ -29,7 +29,7 @@ SHOP = """
 import os
 import anyio
 import nighthawk_async as nh
-from nighthawk_async.evals import Case, Evaluation, equals, evaluation
+from nighthawk_async.evals import Case, Evaluation, equals
 from nighthawk_async.testing import CallbackExecutor, pass_response
 
 cases = [Case(f"case {number}", inputs={"number": number}, expected=number) for number in range(8)]
@@ -62,17 +62,17 @@ async def stars(review: str) -> int:
 reviews = [Case("four", inputs={"review": "****"}, expected=4)]
 natural = Evaluation(stars, reviews)
 counting = Evaluation(
-    stars, reviews, executor=CallbackExecutor(lambda call: pass_response(count=4)), name="counting"
+    stars, reviews, model=CallbackExecutor(lambda call: pass_response(count=4)), name="counting"
 )
 gated = Evaluation(mostly, cases, trials=2, at_least=0.8)
 several = [Evaluation(same, cases, at_least=1), Evaluation(mostly, cases)]
 subject = same
 
-@evaluation(cases=reviews)
+@Evaluation.test(cases=reviews)
 async def test_stars(review):
     return len(review)
 
-@evaluation(trials=3)
+@Evaluation.test(trials=3)
 def test_made():
     return Evaluation(same, cases)
 
@@ -179,8 +179,8 @@ def test_progress_goes_to_standard_error_a_line_for_each_case(shop: Path, capsys
         (["eval_shop:natural", "--model", ""], "Model id '' is not of the form"),
         (["eval_shop:same", "eval_lone:other"], "needs at least one case"),
         (["eval_shop:same", "--case", "9", "--case", "ten"], "no case has '9' or 'ten' in its name"),
-        (["eval_shop:same", "--deadline", "-1"], "--deadline"),
-        (["eval_shop:same", "--deadline", "nan"], "--deadline"),
+        (["eval_shop:same", "--timeout", "-1"], "--timeout"),
+        (["eval_shop:same", "--timeout", "nan"], "--timeout"),
         (["eval_shop:same", "--budget-usd", "inf"], "A budget of cost is a number"),
         (["eval_shop:same", "--report", "no/r.jsonl"], "no/r.jsonl cannot be written: there is no folder no"),
         (["eval_shop:several", "--report", "eval_shop.py/r"], "Not a directory: 'eval_shop.py/r'"),

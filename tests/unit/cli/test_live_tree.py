@@ -10,8 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nighthawk_async.cli.live_tree import Tally
 from nighthawk_async.cli.live_tree_picture import Figures, Picture, figures_line

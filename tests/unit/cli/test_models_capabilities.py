@@ -353,7 +353,7 @@ def test_after_a_request_without_an_answer_nothing_more_is_asked(check: Check) -
         return capable(body)
 
     fake.chat = hangs_at_schemas
-    check.run(fake, VLLM, "--setting", "timeout_seconds=1")
+    check.run(fake, VLLM, "--setting", "timeout=1")
     assert check.exit_code == 0
     assert check.values["tools"] is True
     assert check.values["structured_output"] is None

@@ -93,7 +93,7 @@ def test_a_worker_serves_a_queue_and_drains(tmp_path: Path, shop: Any, backend: 
         with store_of(tmp_path) as store:
             await store.enqueue(shop.wait, 8, queue="orders", key="order-8")
 
-    options = ("--backend", backend, "--grace", "0", "--health", "127.0.0.1:0", "--max", "2")
+    options = ("--backend", backend, "--grace", "0", "--health", "127.0.0.1:0", "--max-concurrent", "2")
     with worker_process(tmp_path, *options) as process:
         assert process.stdout.readline() == "Queue: orders (worker_shop:handle, worker_shop.py:wait)\n"
         address = process.stdout.readline().removeprefix("Health: ").strip()

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nighthawk_async.agent.plain_messages import conversation_as_text
 from nighthawk_async.coding_agents import claude_protocol as protocol

@@ -1,7 +1,6 @@
 """The order in which calls of Codex begin: that in which the model asked for them."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nighthawk_async.coding_agents.codex_calls import CallOrder
 

@@ -254,7 +254,7 @@ async def test_a_function_that_hangs_is_given_up_and_the_next_request_tries_anew
             await anyio.sleep_forever()
         return "sound"
 
-    credentials = bearer(blocking if kind == "blocking" else awaiting, timeout_seconds=0.2)
+    credentials = bearer(blocking if kind == "blocking" else awaiting, timeout=0.2)
     errors: list[str] = []
 
     async def ask() -> None:
@@ -268,7 +268,7 @@ async def test_a_function_that_hangs_is_given_up_and_the_next_request_tries_anew
             for _ in range(20):
                 task_group.start_soon(ask)
         assert set(errors) == {
-            f"the credential {credentials!r} could not be obtained within 0.2 seconds (timeout_seconds)"
+            f"the credential {credentials!r} could not be obtained within 0.2 seconds (timeout)"
         }
         assert calls == 1
         assert await header_of(credentials) == "Bearer sound"
@@ -378,7 +378,7 @@ async def test_an_early_refresh_that_hangs_delays_no_request_once_the_token_has_
             release.wait(10)
         return Token(f"t{calls}", time.time() + 3_600)
 
-    credentials = bearer(fetch, timeout_seconds=0.2)
+    credentials = bearer(fetch, timeout=0.2)
     await header_of(credentials)
     now = time.time
     monkeypatch.setattr(time, "time", lambda: now() + 3_600 - 200)
@@ -565,8 +565,8 @@ async def test_secrets_in_a_group_of_errors_or_in_a_note_are_not_shown(is_note: 
     ("make", "message"),
     [
         pytest.param(partial(bearer, "sk-key"), "api_key", id="a text"),
-        pytest.param(partial(bearer, lambda: "a", timeout_seconds=0), "positive", id="no time"),
-        pytest.param(partial(bearer, lambda: "a", timeout_seconds=True), "positive", id="a bool"),
+        pytest.param(partial(bearer, lambda: "a", timeout=0), "positive", id="no time"),
+        pytest.param(partial(bearer, lambda: "a", timeout=True), "positive", id="a bool"),
     ],
 )
 def test_bad_arguments_are_refused(make: Callable[[], object], message: str) -> None:

@@ -119,7 +119,7 @@ async def test_a_token_endpoint_that_cannot_be_reached_may_be_asked_again(
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(file))
     write_account(file, private_key, "http://127.0.0.1:1/token")
     with pytest.raises(CredentialError, match="TransportError") as raised:
-        await google(timeout_seconds=20).headers("POST", URL, b"")
+        await google(timeout=20).headers("POST", URL, b"")
     assert raised.value.is_transient
 
 

@@ -28,7 +28,7 @@ async def test_a_budget_is_exact_over_workers_that_are_killed_at_random(tmp_path
     calls = [(number, str(tmp_path), number in dying) for number in range(10, 40)]
     async with (
         ModelServer(lambda _: SLOW) as server,
-        Processes(2, calls_per_worker=4, max_placements=50) as workers,
+        Processes(2, max_concurrent_per_worker=4, max_placements=50) as workers,
         nh.run(executor_of(server.base_url), budget=total) as run,
     ):
         bound = await asked_for_one_request()

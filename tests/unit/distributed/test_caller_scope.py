@@ -12,6 +12,7 @@ from nighthawk_async.distributed import CrossingError, LocalOnlyError, Processes
 from nighthawk_async.errors import StepRejectedError
 from nighthawk_async.evals.seeds import using_seed
 from nighthawk_async.hooks import Hooks, StepStarted
+from nighthawk_async.placements import call_placed
 from nighthawk_async.testing import (
     CallbackExecutor,
     ScriptedExecutor,
@@ -42,7 +43,7 @@ async def described(workers: parallel.Placement, **scope: Any) -> dict[str, Any]
     """Describe a scope on a worker; it is the same as here."""
     async with nh.run(CallbackExecutor(crossed.answer)), nh.scope(**scope):
         here = await crossed.described(0)
-        assert await parallel.call_placed(workers, crossed.described, 0) == here
+        assert await call_placed(workers, crossed.described, 0) == here
     return here
 
 
@@ -79,16 +80,16 @@ async def test_what_has_been_used_here_crosses_as_well(workers: InMemoryWorkers)
         ),
     ):
         assert await crossed.step("a") == "look_up"
-        assert await parallel.call_placed(workers, crossed.step, "a") == "look_up"
+        assert await call_placed(workers, crossed.step, "a") == "look_up"
         with nh.scope(past=nh.transcript()):
-            assert (await parallel.call_placed(workers, crossed.described, 0))["past"]
+            assert (await call_placed(workers, crossed.described, 0))["past"]
 
 
 async def test_a_tool_that_is_registered_later_crosses(workers: InMemoryWorkers) -> None:
     async with nh.run(CallbackExecutor(crossed.answer)):
-        assert "is_short" not in (await parallel.call_placed(workers, crossed.described, 0))["tools"]
+        assert "is_short" not in (await call_placed(workers, crossed.described, 0))["tools"]
         nh.tool(crossed.is_short)
-        assert "is_short" in (await parallel.call_placed(workers, crossed.described, 0))["tools"]
+        assert "is_short" in (await call_placed(workers, crossed.described, 0))["tools"]
 
 
 async def test_policies_cross(workers: InMemoryWorkers, tmp_path: Path) -> None:
@@ -98,7 +99,7 @@ async def test_policies_cross(workers: InMemoryWorkers, tmp_path: Path) -> None:
         hooks=[crossed.hooks, hooks_of(crossed.note_again)],
         oversight=crossed.NoCommits(),
         verify=crossed.never_done,
-        permissions=nh.permissions(allow=nh.rule("look_up", when=crossed.is_short), default="deny"),
+        permissions=nh.permissions(allow=nh.policies.rule("look_up", when=crossed.is_short), default="deny"),
         resilience=resilience.Baseline(timeout=5, retries=2),
         policies=[crossed.PlainPolicy(), crossed.CopiedPolicy()],
         skills=nh.skills.load(tmp_path),
@@ -113,34 +114,34 @@ async def test_a_block_names_a_skill_as_it_does_in_the_program(
     write_skill(tmp_path, "tidy-up")
     async with nh.run(CallbackExecutor(crossed.answer), skills=nh.skills.load(tmp_path)):
         assert await crossed.tidied("a") == "done"
-        assert await parallel.call_placed(workers, crossed.tidied, "a") == "done"
+        assert await call_placed(workers, crossed.tidied, "a") == "done"
 
 
 async def test_hooks_are_called_once(workers: InMemoryWorkers) -> None:
     crossed.began.clear()
     async with nh.run(CallbackExecutor(crossed.answer), run_id="first", hooks=crossed.hooks):
-        assert await parallel.call_placed(workers, crossed.steps_in_scope, 0) == "done"
+        assert await call_placed(workers, crossed.steps_in_scope, 0) == "done"
         assert crossed.began == ["first"]
         late = hooks_of(crossed.note_again)
         async with nh.scope(hooks=late):
-            await parallel.call_placed(workers, crossed.step, "a")
+            await call_placed(workers, crossed.step, "a")
             late.on(StepStarted, crossed.note_step)
             crossed.began.clear()
-            await parallel.call_placed(workers, crossed.step, "a")
+            await call_placed(workers, crossed.step, "a")
         assert crossed.began == ["first", "again", "first"]
 
 
 async def test_oversight_and_checks_hold(workers: InMemoryWorkers) -> None:
     async with nh.run(CallbackExecutor(crossed.answer), oversight=crossed.NoCommits()):
         with pytest.raises(StepRejectedError, match="no commits today"):
-            await parallel.call_placed(workers, crossed.step, "a")
+            await call_placed(workers, crossed.step, "a")
 
 
 async def test_a_cache_in_a_file_crosses(workers: InMemoryWorkers, tmp_path: Path) -> None:
     async with nh.run(CallbackExecutor(crossed.answer)), resilience.cached(store=tmp_path / "responses.db"):
-        assert (await parallel.call_placed(workers, crossed.described, 0))["cache"]
+        assert (await call_placed(workers, crossed.described, 0))["cache"]
     async with nh.run(CallbackExecutor(crossed.answer)):
-        assert not (await parallel.call_placed(workers, crossed.described, 0))["cache"]
+        assert not (await call_placed(workers, crossed.described, 0))["cache"]
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
@@ -174,24 +175,24 @@ async def test_what_would_differ_is_refused_by_name(workers: InMemoryWorkers, na
     scope, message = REFUSED[name]
     async with nh.run(CallbackExecutor(crossed.answer)), nh.scope(**scope):
         with pytest.raises(CrossingError, match=message):
-            await parallel.call_placed(workers, crossed.step, "a")
+            await call_placed(workers, crossed.step, "a")
 
 
 async def test_recorders_and_memory_stay_in_the_program(workers: InMemoryWorkers, tmp_path: Path) -> None:
     async with nh.run(CallbackExecutor(crossed.answer)):
         async with cassette(tmp_path / "cassette.yaml"):
             with pytest.raises(LocalOnlyError, match="a cassette"):
-                await parallel.call_placed(workers, crossed.step, "a")
+                await call_placed(workers, crossed.step, "a")
         async with resilience.cached():
             with pytest.raises(CrossingError, match=r"the response cache .*memory of this process"):
-                await parallel.call_placed(workers, crossed.step, "a")
+                await call_placed(workers, crossed.step, "a")
 
 
 async def test_the_seed_of_a_trial_crosses(workers: InMemoryWorkers) -> None:
     async with nh.run(CallbackExecutor(crossed.answer)):
         with using_seed(7):
-            assert await parallel.call_placed(workers, crossed.seed, 0) == 7
-        assert await parallel.call_placed(workers, crossed.seed, 0) is None
+            assert await call_placed(workers, crossed.seed, 0) == 7
+        assert await call_placed(workers, crossed.seed, 0) is None
 
 
 @pytest.mark.parametrize("anyio_backend", ["trio"])
@@ -206,4 +207,4 @@ async def test_everything_crosses_to_processes() -> None:
         ),
     ):
         here = await crossed.described(0)
-        assert await parallel.call_placed(workers, crossed.described, 0) == here
+        assert await call_placed(workers, crossed.described, 0) == here

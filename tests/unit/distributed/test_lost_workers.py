@@ -25,7 +25,7 @@ async def test_a_call_is_placed_as_often_as_told() -> None:
 
 
 async def test_a_call_knows_its_worker() -> None:
-    async with Processes(2, calls_per_worker=1) as workers:
+    async with Processes(2, max_concurrent_per_worker=1) as workers:
         names = await parallel.map(worker_of, range(20), on=workers)
     assert set(names) <= {"worker-0", "worker-1"}
 

@@ -41,7 +41,7 @@ def read_lines(path: Path) -> list[str]:
 
 async def test_a_call_that_ends_its_worker_is_found_among_others(tmp_path: Path) -> None:
     items = [(str(tmp_path), number) for number in range(8)]
-    async with Processes(2, calls_per_worker=4, max_placements=2) as workers:
+    async with Processes(2, max_concurrent_per_worker=4, max_placements=2) as workers:
         settled = await parallel.settle(die_beside, items, on=workers)
     outcomes = enumerate(settled.outcomes)
     assert [number for number, each in outcomes if isinstance(each, parallel.Failed)] == [3]
@@ -58,7 +58,7 @@ async def test_a_call_that_ends_its_worker_is_found_among_others(tmp_path: Path)
 
 
 async def test_a_task_that_ends_its_worker_fails_alone(tmp_path: Path) -> None:
-    async with Processes(2, calls_per_worker=4, max_placements=2) as workers:
+    async with Processes(2, max_concurrent_per_worker=4, max_placements=2) as workers:
         async with parallel.open_tasks(on=workers) as tasks:
             handles = [tasks.start(die_beside, (str(tmp_path), number)) for number in range(5)]
             with pytest.raises(WorkerLostError) as lost:
@@ -168,8 +168,8 @@ class SuspendedStarts(SuspendableWorkers):
 
     async def open_link(self, name: str, begin: Begin) -> InMemoryLink:
         link = await super().open_link(name, begin)
-        if self._start_seconds < 1:
-            self._start_seconds = 60.0  # of the next attempt
+        if self._start_timeout < 1:
+            self._start_timeout = 60.0  # of the next attempt
             link.suspend()
             setattr(link, "receive", anyio.sleep_forever)  # noqa: B010  (it is a method)
         return link
@@ -179,7 +179,7 @@ async def test_a_worker_that_is_stopped_while_it_starts_is_no_broken_start(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with SuspendedStarts(1) as workers:
-        workers._start_seconds = 0.01
+        workers._start_timeout = 0.01
         workers.lose("worker-0")
         assert await parallel.map(double, [1], on=workers) == [2]
     assert "and was stopped by a signal" in caplog.text

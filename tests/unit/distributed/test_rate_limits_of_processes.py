@@ -42,7 +42,7 @@ class InFlight:
 async def test_processes_together_keep_the_limits_and_come_back_when_they_are_refused() -> None:
     crowded, calm = InFlight(5), InFlight(1_000)
     async with (
-        Processes(2, calls_per_worker=10) as workers,
+        Processes(2, max_concurrent_per_worker=10) as workers,
         ModelServer(crowded) as crowded_server,
         ModelServer(calm) as calm_server,
     ):

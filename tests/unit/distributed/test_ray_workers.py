@@ -124,7 +124,7 @@ async def test_what_ray_waits_for_is_named(ray_address: str) -> None:
     with pytest.raises(
         WorkerStartError, match=r"each worker needs 5 CPU, 1 tpu, .* has 2 of 2 CPU, 0 of 0 tpu"
     ):
-        async with RayWorkers(1, num_cpus=5, resources={"tpu": 1}, start_seconds=0.3):
+        async with RayWorkers(1, num_cpus=5, resources={"tpu": 1}, start_timeout=0.3):
             pass
 
 

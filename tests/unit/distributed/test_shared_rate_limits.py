@@ -26,7 +26,7 @@ async def ask_all(server: CrowdedServer, number: int, *, workers: int = 0, **set
             answers = await parallel.map(ask, range(number), max_concurrent=None)
     else:
         calls = -(-number // workers)
-        async with InMemoryWorkers(workers, calls_per_worker=calls) as placement, nh.run(EXECUTOR):
+        async with InMemoryWorkers(workers, max_concurrent_per_worker=calls) as placement, nh.run(EXECUTOR):
             answers = await parallel.map(ask, range(number), max_concurrent=None, on=placement)
     assert Counter(answers) == {"answered": number}
     MODELS.pop()

@@ -13,7 +13,7 @@ from nighthawk_async import parallel
 from nighthawk_async.distributed import CrossingError, WorkerStartError, connection
 from nighthawk_async.distributed.link import WorkerLink
 from nighthawk_async.distributed.messages import Begin
-from nighthawk_async.parallel import PlacedCall
+from nighthawk_async.placements import PlacedCall
 from tests.in_memory_workers import InMemoryWorkers
 from tests.stubborn_functions import size_of
 from tests.worker_functions import double
@@ -116,14 +116,14 @@ async def test_a_cancellation_at_any_moment_leaves_nothing(steps: int) -> None:
 
         async with anyio.create_task_group() as group:
             group.start_soon(cancel)
-            async with InMemoryWorkers(2, calls_per_worker=1) as workers:
+            async with InMemoryWorkers(2, max_concurrent_per_worker=1) as workers:
                 assert await parallel.map(double, range(4), on=workers) == [0, 2, 4, 6]
                 assert workers._jobs == {}
 
 
 async def test_calls_that_wait_hold_a_shared_argument_once() -> None:
     body = [bytes(200_000)]
-    async with InMemoryWorkers(1, calls_per_worker=1) as workers:
+    async with InMemoryWorkers(1, max_concurrent_per_worker=1) as workers:
         jobs = [await workers.start(PlacedCall(function=length_of, args=(body,))) for _ in range(20)]
         assert len({id(job.args[0]) for job in jobs}) == 1
         assert [await job.wait() for job in jobs] == [200_000] * 20
@@ -153,7 +153,7 @@ async def test_contents_that_a_worker_drops_are_those_of_calls_that_have_them(
 ) -> None:
     monkeypatch.setattr(connection, "_MOST_KEPT_BYTES", 300_000)
     bodies = [[bytes([number]) * 200_000] for number in range(20)]
-    async with InMemoryWorkers(1, calls_per_worker=20) as workers:
+    async with InMemoryWorkers(1, max_concurrent_per_worker=20) as workers:
         assert await parallel.map(length_of, bodies, on=workers) == [200_000] * 20
         assert len(workers.links["worker-0"].worker._kept) <= 2
 

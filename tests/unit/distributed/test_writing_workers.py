@@ -146,7 +146,7 @@ async def test_processes_inherit_the_address_and_another_one_finds_what_a_lost_o
 ) -> None:
     job = jobs_in(tmp_path, "a")
     with opened(tmp_path) as store:
-        async with Processes(1, calls_per_worker=1) as workers, run_in(tmp_path, store):
+        async with Processes(1, max_concurrent_per_worker=1) as workers, run_in(tmp_path, store):
             result = await parallel.map(functions.charge_then_end_process_once, job, on=workers)
             assert len(query(store, "SELECT writer FROM run_writers")) == 1, "the lost one was dismissed"
         assert effects_in(tmp_path) == ["charged a", "charged a again"]

@@ -54,7 +54,7 @@ def numbers(count: int) -> list[Case]:
 
 async def test_a_natural_function_is_evaluated() -> None:
     report = await evaluate(
-        stars, cases("Four", "One"), scorers=[equals()], trials=5, executor=executor({"One": 2}), seed=1
+        stars, cases("Four", "One"), scorers=[equals()], trials=5, model=executor({"One": 2}), seed=1
     )
     assert report.pass_at(1) == report.pass_at(3) == report.pass_all(3) == 0.5
     assert report.counts == {
@@ -74,7 +74,7 @@ async def test_the_usage_of_the_subject_and_of_the_scorers_is_counted_apart() ->
     async def agrees(trial: Trial) -> bool:
         return await stars("Four stars.") == trial.output
 
-    report = await evaluate(stars, cases("Four"), scorers=[agrees], trials=3, executor=model(cost="0.01"))
+    report = await evaluate(stars, cases("Four"), scorers=[agrees], trials=3, model=model(cost="0.01"))
     assert (report.subject_usage.requests, report.scoring_usage.requests) == (3, 3)
     assert report.usage == report.subject_usage + report.scoring_usage
     assert float(report.usage.cost) == pytest.approx(0.06)
@@ -106,7 +106,7 @@ async def test_a_synchronous_natural_function_is_a_subject_and_a_scorer() -> Non
     def agrees(trial: Trial) -> bool:
         return stars_here(trial.inputs["review"]) == trial.output
 
-    report = await evaluate(stars_here, cases("Two"), scorers=[agrees, equals()], executor=executor())
+    report = await evaluate(stars_here, cases("Two"), scorers=[agrees, equals()], model=executor())
     assert report.pass_rate == 1
 
 
@@ -118,7 +118,7 @@ async def test_the_run_that_is_active_has_the_executor() -> None:
 
 
 async def test_a_block_without_an_executor_ends_the_evaluation_with_an_error_that_says_so() -> None:
-    with pytest.raises(NoExecutorError, match=r"evaluate\(…, executor=…\)"):
+    with pytest.raises(NoExecutorError, match=r"evaluate\(…, model=…\)"):
         await evaluate(stars, cases("Two", "Three"), trials=2)
 
 
@@ -206,7 +206,7 @@ async def test_a_property_of_the_shared_state_is_checked_after_the_block() -> No
         [Case("one", inputs={"cart": ["", "tea"]}), Case("none", inputs={"cart": []})],
         scorers=[holds(lambda cart: cart == ["tea"], name="tea is left")],
         trials=2,
-        executor=ScriptedModel(lambda request: tidied),
+        model=ScriptedModel(lambda request: tidied),
     )
     assert [trial.status for trial in report.trials] == ["passed", "passed", "failed", "failed"]
 
@@ -425,7 +425,7 @@ async def test_a_call_that_takes_too_long_is_an_error(virtual_clock: MockClock) 
         await anyio.sleep(number)
         return 2 * number
 
-    report = await evaluate(slow, [*numbers(1), Case("slow", inputs={"number": 60})], deadline=5)
+    report = await evaluate(slow, [*numbers(1), Case("slow", inputs={"number": 60})], timeout=5)
     assert [trial.status for trial in report.trials] == ["passed", "error"]
     assert report.trials[1].error.startswith("DeadlineExceededError")
 
@@ -440,7 +440,7 @@ async def test_a_budget_that_ends_leaves_the_rest_not_run() -> None:
         trials=4,
         max_concurrent=1,
         budget=nh.budget(steps=5),
-        executor=executor(),
+        model=executor(),
     )
     assert report.counts["passed"] == 5
     assert report.counts["not_run"] == 7
@@ -463,7 +463,7 @@ async def test_a_budget_that_ends_in_the_middle_of_trials_leaves_them_not_run() 
         budget=nh.budget(
             cost=0.05, max_output_tokens=10, prices=lambda model_name, usage: usage.requests * 0.01
         ),
-        executor=model(),
+        model=model(),
     )
     counts = report.counts
     assert counts["passed"] + counts["not_run"] == 12
@@ -487,7 +487,7 @@ async def test_a_budget_of_the_subject_itself_is_an_error_of_the_trial() -> None
     async def twice(review: str) -> int:
         return await stars(review) + await stars(review)
 
-    report = await evaluate(twice, cases("One", "Two"), budget=nh.budget(steps=100), executor=executor())
+    report = await evaluate(twice, cases("One", "Two"), budget=nh.budget(steps=100), model=executor())
     assert report.counts["error"] == 2
 
 
@@ -503,7 +503,7 @@ async def test_a_subject_that_handles_the_refusal_of_the_budget_is_not_run() -> 
         cases("One", "Two", "Three"),
         max_concurrent=1,
         budget=nh.budget(steps=2),
-        executor=executor(),
+        model=executor(),
     )
     assert [trial.status for trial in report.trials] == ["passed", "passed", "not_run"]
     assert "2 spent of 2" in report.trials[2].error
@@ -518,7 +518,7 @@ async def test_a_subject_may_handle_the_refusal_of_a_budget_of_its_own() -> None
             except BudgetExceededError:
                 return 1
 
-    report = await evaluate(bounded, cases("One"), budget=nh.budget(steps=9), executor=executor())
+    report = await evaluate(bounded, cases("One"), budget=nh.budget(steps=9), model=executor())
     assert report.pass_rate == 1
 
 
@@ -532,7 +532,7 @@ async def test_the_budget_of_a_scorer_is_that_of_the_evaluation() -> None:
         scorers=[judge],
         max_concurrent=1,
         budget=nh.budget(steps=3),
-        executor=executor(),
+        model=executor(),
     )
     assert [trial.status for trial in report.trials] == ["passed", "not_run"]
 
@@ -650,7 +650,7 @@ def test_a_malformed_case_is_refused(arguments: Any, message: str) -> None:
 
 async def test_the_tree_has_a_node_for_each_case_and_trial() -> None:
     with nh.observe.recording() as tree:
-        await evaluate(stars, cases("One", "Two"), trials=2, executor=executor({"Two": 1}))
+        await evaluate(stars, cases("One", "Two"), trials=2, model=executor({"Two": 1}))
     nodes = [(each.kind, each.name, each.state) for each in tree.snapshot().walk()]
     title = ("group", "evaluate tests.unit.evals.evals_support:stars", "completed")
     assert title in nodes
@@ -708,6 +708,6 @@ async def test_an_interrupt_ends_the_evaluation() -> None:
 async def test_a_step_that_does_not_return_is_a_result_like_any_other() -> None:
     from nighthawk_async.testing import CallbackExecutor
 
-    report = await evaluate(stars, cases("One"), executor=CallbackExecutor(lambda call: pass_response()))
+    report = await evaluate(stars, cases("One"), model=CallbackExecutor(lambda call: pass_response()))
     assert report.case("One").trials[0].status == "failed"
     assert report.case("One").trials[0].output == "0"

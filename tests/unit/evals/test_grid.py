@@ -118,7 +118,7 @@ def test_one_arm_is_left_whatever_the_data() -> None:
 @pytest.mark.anyio
 async def test_all_arms_are_evaluated_on_the_same_cases() -> None:
     grid = await evaluate_grid(
-        [Arm("good", stars, executor=executor()), Arm("bad", stars, executor=executor({"One": 3}))],
+        [Arm("good", stars, model=executor()), Arm("bad", stars, model=executor({"One": 3}))],
         cases("One", "Two", "Four"),
         trials=2,
     )
@@ -127,7 +127,7 @@ async def test_all_arms_are_evaluated_on_the_same_cases() -> None:
         ("bad", pytest.approx(2 / 3), 3),
     ]
     assert grid.best.name == "good"
-    alone = await evaluate(stars, cases("One", "Two", "Four"), trials=2, executor=executor(), name="good")
+    alone = await evaluate(stars, cases("One", "Two", "Four"), trials=2, model=executor(), name="good")
     assert grid.reports["good"] == alone
 
 
@@ -172,7 +172,7 @@ async def test_a_budget_that_ends_leaves_comparable_data() -> None:
 @pytest.mark.anyio
 async def test_an_interrupted_grid_goes_on_where_it_was(tmp_path: Path) -> None:
     samples = [replace(case, name=f"{case.name} {n}") for n in range(4) for case in cases("One", "Two")]
-    arms = [Arm("a/b", stars, executor=executor()), Arm("c", stars, executor=executor({"One": 3}))]
+    arms = [Arm("a/b", stars, model=executor()), Arm("c", stars, model=executor({"One": 3}))]
     folder = tmp_path / "reports"
     first = await evaluate_grid(
         arms, samples, budget=nh.budget(steps=5), max_concurrent=1, folder=folder, seed=2
@@ -331,7 +331,7 @@ def test_a_product_has_an_arm_for_each_combination() -> None:
     arms = Arm.product({"x": always, "y": never}, {"m": executor(), "n": executor()})
     assert [arm.name for arm in arms] == ["x, m", "x, n", "y, m", "y, n"]
     assert [arm.name for arm in Arm.product({"x": always}, {"m": executor()})] == ["x"]
-    assert Arm.product({"x": always})[0].executor is None
+    assert Arm.product({"x": always})[0].model is None
 
 
 def test_settings_change_the_configuration_of_executors() -> None:
@@ -342,7 +342,7 @@ def test_settings_change_the_configuration_of_executors() -> None:
         {"x": stars}, {"m": base}, {"cold": {"model_settings": {"temperature": 0}}, "short": {"max_turns": 2}}
     )
     assert [arm.name for arm in arms] == ["x, cold", "x, short"]
-    cold, short = (arm.executor.configuration for arm in arms)  # type: ignore[union-attr]
+    cold, short = (arm.model.configuration for arm in arms)  # type: ignore[union-attr]
     assert dict(cold.model_settings) == {"top_p": 0.5, "temperature": 0}
     assert (short.max_turns, short.max_tool_calls) == (2, 7)
 
@@ -351,9 +351,9 @@ def test_settings_change_the_configuration_of_executors() -> None:
     ("make", "message"),
     [
         (lambda: Arm.product({}), "no subjects"),
-        (lambda: Arm.product({"x": always}, []), "no executors"),
+        (lambda: Arm.product({"x": always}, []), "no models"),
         (lambda: Arm.product({"x": always}, "local:m"), "a list of model ids"),
-        (lambda: Arm.product({"x": always}, None, {"a": {"max_turns": 1}}), "need executors"),
+        (lambda: Arm.product({"x": always}, None, {"a": {"max_turns": 1}}), "need models"),
         (lambda: Arm.product({"x": always}, {"m": executor()}, {"a": {"max_turns": 1}}), "takes no settings"),
         (lambda: Arm("", always), "not empty"),
         (lambda: Arm("x\ud800", always), "without surrogates"),

@@ -80,7 +80,7 @@ def report(*trials: TrialResult, digest: str | None = None, subject: str = "shop
 
 @pytest.mark.anyio
 async def test_a_page_has_the_figures_the_matrix_and_each_trial() -> None:
-    found = await evaluate(stars, cases("One", "Two"), trials=3, executor=model(cost="0.01"))
+    found = await evaluate(stars, cases("One", "Two"), trials=3, model=model(cost="0.01"))
     page = Parsed(report_as_page(found))
     for text in ("Pass rate (pass@1)", "1.000", "95% interval", "pass@3: at least one of 3", "$0.0600"):
         assert text in page.text
@@ -191,7 +191,7 @@ def test_nothing_decided_has_no_figures() -> None:
 
 @pytest.mark.anyio
 async def test_a_stored_report_is_the_same_page(tmp_path: Path) -> None:
-    found = await evaluate(stars, cases("One", "Two"), executor=executor({"Two": 5}))
+    found = await evaluate(stars, cases("One", "Two"), model=executor({"Two": 5}))
     found.save(tmp_path / "report.jsonl")
     assert report_as_page(found, baseline=found) == report_as_page(found, baseline=tmp_path / "report.jsonl")
 

@@ -16,8 +16,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import nighthawk_async as nh
 from nighthawk_async.errors import ModelConnectionError, NighthawkError
@@ -118,7 +117,7 @@ async def test_a_better_wording_is_found_and_reported_on_cases_that_took_no_part
     module = load(SOURCE)
     path = Path(str(module.__file__))
     answers = Answers(GOOD, "Guess <review>.", "Guess <review>, slowly.")
-    improvement = await improve(module.stars, samples(), executor=answers.executor, seed=1)
+    improvement = await improve(module.stars, samples(), model=answers.executor, seed=1)
     assert (improvement.verdict, improvement.wording) == ("improved", GOOD)
     assert improvement.comparison is not None
     assert len(improvement.comparison.cases) == 10
@@ -142,7 +141,7 @@ async def test_the_cases_that_are_held_out_are_hidden_from_the_model_and_from_th
     load: Callable[..., ModuleType],
 ) -> None:
     module, answers = load(SOURCE), Answers(GOOD)
-    improvement = await improve(module.stars, samples(), executor=answers.executor, seed=1)
+    improvement = await improve(module.stars, samples(), model=answers.executor, seed=1)
     assert improvement.training is not None
     assert improvement.held_out is not None
     held_out = {case.name for case in improvement.held_out.reports["original"].cases}
@@ -162,7 +161,7 @@ async def test_the_split_is_stratified_and_seeded(load: Callable[..., ModuleType
     module, answers = load(SOURCE), Answers(GOOD)
     parts: list[set[str]] = []
     for seed in (1, 1, 2):
-        improvement = await improve(module.stars, samples(), executor=answers.executor, seed=seed)
+        improvement = await improve(module.stars, samples(), model=answers.executor, seed=seed)
         assert improvement.held_out is not None
         cases = improvement.held_out.reports["original"].cases
         assert sorted(case.expected for case in cases) == sorted(list("12345") * 2)
@@ -189,7 +188,7 @@ def test_variants_and_equal_inputs_are_in_the_part_of_their_case(seed: int) -> N
 @pytest.mark.anyio
 async def test_a_text_that_is_no_better_is_no_improvement(load: Callable[..., ModuleType]) -> None:
     module, answers = load(SOURCE), Answers("Guess <review>.")
-    improvement = await improve(module.stars, samples(), executor=answers.executor)
+    improvement = await improve(module.stars, samples(), model=answers.executor)
     assert (improvement.verdict, improvement.comparison, improvement.diff) == ("inconclusive", None, "")
     assert improvement.reason == "No other text was better on the training cases."
     with pytest.raises(EvaluationError, match="There is no change to save"):
@@ -207,7 +206,7 @@ async def test_a_gain_on_the_training_cases_alone_is_inconclusive(load: Callable
         return answers._answer(call)
 
     cases = [Case(f"{n}", inputs={"review": f"Five stars, {n}."}, expected=5) for n in range(20)]
-    first = await improve(module.stars, cases, executor=answers.executor)
+    first = await improve(module.stars, cases, model=answers.executor)
     assert first.training is not None
     lucky = {case.name for case in first.training.reports["original"].cases}
     cases = [
@@ -218,7 +217,7 @@ async def test_a_gain_on_the_training_cases_alone_is_inconclusive(load: Callable
         )
         for n in cases
     ]
-    improvement = await improve(module.stars, cases, executor=CallbackExecutor(answer))  # type: ignore[arg-type]
+    improvement = await improve(module.stars, cases, model=CallbackExecutor(answer))  # type: ignore[arg-type]
     assert improvement.verdict == "inconclusive"
     assert improvement.diff
     assert improvement.comparison is not None
@@ -228,7 +227,7 @@ async def test_a_gain_on_the_training_cases_alone_is_inconclusive(load: Callable
 @pytest.mark.anyio
 async def test_a_block_that_passes_everything_is_left_alone(load: Callable[..., ModuleType]) -> None:
     module, answers = load(SOURCE.replace("gives.", "gives. Careful.")), Answers(GOOD)
-    improvement = await improve(module.stars, samples(), executor=answers.executor)
+    improvement = await improve(module.stars, samples(), model=answers.executor)
     assert improvement.reason == "All training cases pass: there is nothing to learn from."
     assert not answers.asked
 
@@ -240,7 +239,7 @@ async def test_proposals_that_cannot_be_used_are_rejected_with_reasons(
     module = load(SOURCE)
     answers = Answers("Return it.", "Return <review> and <:total>.", " ", "Return <:1> of <review>.")
     improvement = await improve(
-        module.stars, samples(), executor=answers.executor, proposals=4, examples=0, max_concurrent=1
+        module.stars, samples(), model=answers.executor, proposals=4, examples=0, max_concurrent=1
     )
     assert [text.split(": ", 1)[1] for text in improvement.rejected] == [
         "it reads other names: review is missing",
@@ -254,12 +253,12 @@ async def test_proposals_that_cannot_be_used_are_rejected_with_reasons(
 async def test_wordings_of_the_caller_need_no_proposals(load: Callable[..., ModuleType]) -> None:
     module, answers = load(SOURCE), Answers(GOOD)
     improvement = await improve(
-        module.stars, samples(), executor=answers.executor, wordings=[GOOD], proposals=0, examples=0
+        module.stars, samples(), model=answers.executor, wordings=[GOOD], proposals=0, examples=0
     )
     assert (improvement.verdict, list(improvement.texts)) == ("improved", ["original", "wording 1"])
     assert not answers.asked
     with pytest.raises(EvaluationError, match="wordings is a list of texts"):
-        await improve(module.stars, samples(), executor=answers.executor, wordings=GOOD)
+        await improve(module.stars, samples(), model=answers.executor, wordings=GOOD)
 
 
 @pytest.mark.anyio
@@ -268,16 +267,16 @@ async def test_bad_arguments_are_refused_before_anything_is_spent(
 ) -> None:
     module, answers = load(SOURCE), Answers(GOOD)
     with pytest.raises(CaseError, match=r"10, of which 5 to train on and 5 held out.*give 12 cases or more"):
-        await improve(module.stars, samples(2), executor=answers.executor)
+        await improve(module.stars, samples(2), model=answers.executor)
     with pytest.raises(EvaluationError, match="held_out is a part"):
-        await improve(module.stars, samples(), executor=answers.executor, held_out=1)
+        await improve(module.stars, samples(), model=answers.executor, held_out=1)
     with pytest.raises(EvaluationError, match="proposals is a number"):
-        await improve(module.stars, samples(), executor=answers.executor, proposals=-1)
+        await improve(module.stars, samples(), model=answers.executor, proposals=-1)
     with pytest.raises(EvaluationError, match="pass_mark is a number"):
         await improve(
             module.stars,
             samples(),
-            executor=answers.executor,
+            model=answers.executor,
             pass_mark="x",  # type: ignore[arg-type]
             folder=tmp_path / "not there",
         )
@@ -290,7 +289,7 @@ async def test_bad_arguments_are_refused_before_anything_is_spent(
 async def test_the_budget_holds_over_everything(load: Callable[..., ModuleType], steps: int) -> None:
     module, answers = load(SOURCE), Answers(GOOD)
     improvement = await improve(
-        module.stars, samples(), executor=answers.executor, budget=nh.budget(steps=steps), max_concurrent=2
+        module.stars, samples(), model=answers.executor, budget=nh.budget(steps=steps), max_concurrent=2
     )
     assert len(answers.programs) <= steps
     if "budget is spent" in improvement.reason:
@@ -305,7 +304,7 @@ async def test_nothing_is_paid_for_twice_after_an_interruption(
     load: Callable[..., ModuleType], tmp_path: Path, steps: int
 ) -> None:
     module, whole = load(SOURCE), Answers(GOOD)
-    expected = await improve(module.stars, samples(), executor=whole.executor, max_concurrent=1)
+    expected = await improve(module.stars, samples(), model=whole.executor, max_concurrent=1)
     folder, answers = tmp_path / "improvement", Answers(GOOD)
     left = steps
 
@@ -318,9 +317,9 @@ async def test_nothing_is_paid_for_twice_after_an_interruption(
 
     broken = CallbackExecutor(answer)  # type: ignore[arg-type]
     with pytest.raises(BaseException):  # noqa: B017, PT011
-        await improve(module.stars, samples(), executor=broken, folder=folder, max_concurrent=1)
+        await improve(module.stars, samples(), model=broken, folder=folder, max_concurrent=1)
     assert len(answers.programs) == steps
-    again = await improve(module.stars, samples(), executor=answers.executor, folder=folder, max_concurrent=1)
+    again = await improve(module.stars, samples(), model=answers.executor, folder=folder, max_concurrent=1)
     assert len(answers.programs) == len(whole.programs)
     assert (again.diff, again.comparison, again.texts) == (expected.diff, expected.comparison, expected.texts)
 
@@ -330,7 +329,7 @@ async def test_a_folder_does_not_go_on_with_other_arguments(
     load: Callable[..., ModuleType], tmp_path: Path
 ) -> None:
     module, answers, folder = load(SOURCE), Answers(GOOD), tmp_path / "improvement"
-    go_on = partial(improve, module.stars, executor=answers.executor, folder=folder, proposals=0)
+    go_on = partial(improve, module.stars, model=answers.executor, folder=folder, proposals=0)
     await go_on(samples(), wordings=[GOOD])
     paid = len(answers.programs)
     again = await go_on(samples(), wordings=[GOOD], budget=nh.budget(steps=1), max_concurrent=1)
@@ -351,7 +350,7 @@ async def test_a_folder_does_not_go_on_with_other_arguments(
         await improve(
             changed_module.stars,
             samples(),
-            executor=answers.executor,
+            model=answers.executor,
             folder=folder,
             proposals=0,
             wordings=[GOOD],
@@ -373,7 +372,7 @@ async def test_a_proposal_that_fails_is_rejected_and_the_others_go_on(
             raise ValueError("no idea")
         return answers._answer(call)
 
-    improvement = await improve(module.stars, samples(), executor=CallbackExecutor(answer))  # type: ignore[arg-type]
+    improvement = await improve(module.stars, samples(), model=CallbackExecutor(answer))  # type: ignore[arg-type]
     assert improvement.verdict == "improved"
     assert any("wording 2: " in each and "no idea" in each for each in improvement.rejected)
 
@@ -390,7 +389,7 @@ async def test_a_connection_that_breaks_while_proposals_are_made_is_an_error(
         return answers._answer(call)
 
     with pytest.raises(NighthawkError, match="down"):
-        await improve(module.stars, samples(), executor=CallbackExecutor(answer))  # type: ignore[arg-type]
+        await improve(module.stars, samples(), model=CallbackExecutor(answer))  # type: ignore[arg-type]
 
 
 # Functions with another block.
@@ -508,7 +507,7 @@ def count(review: str) -> int:
     report = await evaluate(
         source.function_with("Put <:total>, <review>."),
         [Case("a", inputs={"review": "x"}, expected=4)],
-        executor=CallbackExecutor(lambda _: pass_response(total=4)),  # type: ignore[arg-type, return-value]
+        model=CallbackExecutor(lambda _: pass_response(total=4)),  # type: ignore[arg-type, return-value]
     )
     assert report.pass_rate == 1
     assert report.subject_digest is not None

@@ -60,7 +60,7 @@ async def echo(text: str) -> str:
 async def test_a_judge_scores_by_its_rubric() -> None:
     model = polite_judge()
     cases = [Case(text, inputs={"text": text}) for text in ("please go", "go", "hm")]
-    report = await evaluate(echo, cases, scorers=[judge("It is polite.")], executor=model)
+    report = await evaluate(echo, cases, scorers=[judge("It is polite.")], model=model)
     assert [trial.status for trial in report.trials] == ["passed", "failed", "passed"]
     assert report.trials[0].scores["judge"] == Score(0.9, passed=True, reason="it is 0.9")
     assert report.scoring_usage.requests == 3
@@ -72,7 +72,7 @@ async def test_a_judge_has_a_name_and_a_pass_mark_of_its_own() -> None:
     strict, kind = judge("It is polite.", name="strict", pass_mark=0.8), judge("It is polite.", name="kind")
     cases = [Case("hm", inputs={"text": "hm"}, expected="hm, sir")]
     model = polite_judge()
-    report = await evaluate(echo, cases, scorers=[strict, kind], executor=model)
+    report = await evaluate(echo, cases, scorers=[strict, kind], model=model)
     scores = report.trials[0].scores
     assert (scores["strict"].passed, scores["kind"].passed) == (False, True)
     assert "hm, sir" in str(model.requests[0])
@@ -80,7 +80,7 @@ async def test_a_judge_has_a_name_and_a_pass_mark_of_its_own() -> None:
 
 async def test_a_score_that_a_judge_may_not_give_is_refused_by_the_step() -> None:
     model = assigning(lambda text: {"reason": "wow", "score": 7.5})
-    report = await evaluate(echo, [Case("a", inputs={"text": "a"})], scorers=[judge("Nice.")], executor=model)
+    report = await evaluate(echo, [Case("a", inputs={"text": "a"})], scorers=[judge("Nice.")], model=model)
     assert report.counts["unscored"] == 1
 
 
@@ -94,7 +94,7 @@ async def test_a_natural_function_is_a_judge() -> None:
 
     right = model_response(tool_call("nh_outcome", kind="return", return_expression="trial.output == 'a'"))
     cases = [Case(text, inputs={"text": text}) for text in "ab"]
-    report = await evaluate(echo, cases, scorers=[agrees], executor=ScriptedModel(lambda request: right))
+    report = await evaluate(echo, cases, scorers=[agrees], model=ScriptedModel(lambda request: right))
     assert [trial.status for trial in report.trials] == ["passed", "failed"]
     assert report.scorers == ("agrees",)
 
@@ -125,7 +125,7 @@ LABELLED = [
 
 
 async def test_the_agreement_with_people_is_reported() -> None:
-    agreement = await calibrate(judge("It is polite."), LABELLED, executor=polite_judge(), seed=1)
+    agreement = await calibrate(judge("It is polite."), LABELLED, model=polite_judge(), seed=1)
     assert agreement.count == 6
     assert agreement.accuracy == pytest.approx(4 / 6)
     assert agreement.kappa == pytest.approx(1 / 3)
@@ -157,7 +157,7 @@ async def test_results_that_cannot_be_judged_are_named() -> None:
 
 async def test_a_budget_that_ends_leaves_results_undecided() -> None:
     agreement = await calibrate(
-        judge("Polite?"), LABELLED, executor=polite_judge(), budget=nh.budget(steps=4), max_concurrent=1
+        judge("Polite?"), LABELLED, model=polite_judge(), budget=nh.budget(steps=4), max_concurrent=1
     )
     assert agreement.count == 4
     assert len(agreement.undecided) == 2

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import nighthawk_async as nh
 from nighthawk_async.evals import (
@@ -133,7 +132,7 @@ async def test_a_saved_report_is_the_same_when_it_is_loaded(tmp_path: Path) -> N
         return Score(0.25, passed=trial.output == 4, reason="“so” \n\u2028")
 
     report = await evaluate(
-        stars, cases("Four", "One"), scorers=[careful], trials=3, executor=executor(), seed=5, confidence=0.9
+        stars, cases("Four", "One"), scorers=[careful], trials=3, model=executor(), seed=5, confidence=0.9
     )
     report.save(tmp_path / "report.jsonl")
     loaded = load_report(tmp_path / "report.jsonl")
@@ -150,7 +149,7 @@ async def test_what_is_appended_is_what_is_saved(tmp_path: Path) -> None:
         cases("Four", "One"),
         trials=3,
         max_concurrent=1,
-        executor=executor(),
+        model=executor(),
         path=tmp_path / "appended.jsonl",
     )
     assert load_report(tmp_path / "appended.jsonl") == report
@@ -212,12 +211,12 @@ async def test_trials_that_were_not_decided_are_run_again(tmp_path: Path) -> Non
         trials=3,
         max_concurrent=1,
         budget=nh.budget(steps=2),
-        executor=executor(),
+        model=executor(),
         path=path,
     )
     assert first.counts["not_run"] == 4
     assert load_report(path) == first
-    second = await evaluate(stars, cases("One", "Two"), trials=3, executor=executor(), path=path)
+    second = await evaluate(stars, cases("One", "Two"), trials=3, model=executor(), path=path)
     assert second.counts["passed"] == 6
     assert load_report(path) == second
 

@@ -71,7 +71,7 @@ async def test_a_trial_that_the_budget_interrupts_was_not_run() -> None:
     tree = TaskTree()
     with tree.recording():
         report = await evaluate(
-            stars, cases("One", "Two"), max_concurrent=1, budget=nh.budget(steps=1), executor=executor()
+            stars, cases("One", "Two"), max_concurrent=1, budget=nh.budget(steps=1), model=executor()
         )
     assert [trial.status for trial in report.trials] == ["passed", "not_run"]
     assert statuses_in(evaluation_in(tree)) == {"One": ["passed"], "Two": ["not_run"]}
@@ -85,7 +85,7 @@ async def test_the_tree_of_a_report_is_that_of_its_evaluation(tmp_path: Path) ->
     live = TaskTree()
     with live.recording():
         report = await evaluate(
-            stars, cases("One", "Two"), trials=2, scorers=[cites], executor=model(), path=tmp_path / "r.jsonl"
+            stars, cases("One", "Two"), trials=2, scorers=[cites], model=model(), path=tmp_path / "r.jsonl"
         )
     tree = report_as_tree(load_report(tmp_path / "r.jsonl"))
     recorded, restored = evaluation_in(live), evaluation_in(tree)
@@ -103,7 +103,7 @@ async def test_the_tree_of_a_report_is_that_of_its_evaluation(tmp_path: Path) ->
 @anyio_test
 async def test_a_recording_keeps_the_matrix_and_the_steps(tmp_path: Path) -> None:
     with recording(to=tmp_path / "recording.jsonl"):
-        await evaluate(stars, cases("One", "Two"), executor=executor({"Two": 5}))
+        await evaluate(stars, cases("One", "Two"), model=executor({"Two": 5}))
     evaluation = evaluation_in(read_recording(tmp_path / "recording.jsonl").tree)
     assert statuses_in(evaluation) == {"One": ["passed"], "Two": ["failed"]}
     kinds = [node.kind for node in evaluation.children[0].walk()]
@@ -112,9 +112,9 @@ async def test_a_recording_keeps_the_matrix_and_the_steps(tmp_path: Path) -> Non
 
 @anyio_test
 async def test_the_baseline_is_an_earlier_evaluation_of_the_same_tree(tmp_path: Path) -> None:
-    before = await evaluate(stars, cases("One", "Two"), executor=executor())
+    before = await evaluate(stars, cases("One", "Two"), model=executor())
     before.save(tmp_path / "before.jsonl")
-    after = await evaluate(stars, cases("One", "Two"), executor=executor({"Two": 5}))
+    after = await evaluate(stars, cases("One", "Two"), model=executor({"Two": 5}))
     tree = report_as_tree(after, baseline=tmp_path / "before.jsonl")
     assert statuses_in(evaluation_in(tree, 0)) == {"One": ["passed"], "Two": ["passed"]}
     assert statuses_in(evaluation_in(tree, 1)) == {"One": ["passed"], "Two": ["failed"]}
@@ -124,8 +124,8 @@ async def test_the_baseline_is_an_earlier_evaluation_of_the_same_tree(tmp_path: 
 
 @anyio_test
 async def test_a_baseline_of_another_subject_has_to_be_wanted() -> None:
-    before = await evaluate(stars, cases("One"), executor=executor(), name="another")
-    after = await evaluate(stars, cases("One"), executor=executor())
+    before = await evaluate(stars, cases("One"), model=executor(), name="another")
+    after = await evaluate(stars, cases("One"), model=executor())
     with pytest.raises(ReportError, match="report on another"):
         report_as_tree(after, baseline=before)
     assert len(report_as_tree(after, baseline=before, any_subject=True).snapshot().children) == 2
@@ -143,11 +143,11 @@ async def test_a_file_is_followed_while_trials_are_appended(tmp_path: Path) -> N
         followed.refresh()
         seen.append(statuses_in(evaluation_in(followed.tree, 1)))
 
-    before = await evaluate(stars, cases("One"), executor=executor(), path=tmp_path / "before.jsonl")
+    before = await evaluate(stars, cases("One"), model=executor(), path=tmp_path / "before.jsonl")
     report = await evaluate(
         stars,
         cases("One", "Two"),
-        executor=executor({"Two": 5}),
+        model=executor({"Two": 5}),
         max_concurrent=1,
         path=path,
         on_trial=look,
@@ -159,7 +159,7 @@ async def test_a_file_is_followed_while_trials_are_appended(tmp_path: Path) -> N
     version = followed.tree.version
     followed.refresh()
     assert followed.tree.version == version
-    await evaluate(stars, cases("Three"), executor=executor(), path=tmp_path / "other.jsonl")
+    await evaluate(stars, cases("Three"), model=executor(), path=tmp_path / "other.jsonl")
     (tmp_path / "other.jsonl").replace(path)
     followed.refresh()
     assert followed.tree.version == version

@@ -9,8 +9,7 @@ from statistics import fmean
 import numpy
 import pytest
 import scipy.stats
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nighthawk_async.evals import EvaluationError, UndecidedError
 from nighthawk_async.evals.statistics import (

@@ -49,7 +49,7 @@ def traces(monkeypatch: pytest.MonkeyPatch) -> Iterator[Traces]:
 
 
 async def test_each_score_is_an_event(records: Records) -> None:
-    await evaluate(stars, cases("Four", "One"), scorers=[equals()], executor=executor({"One": 2}))
+    await evaluate(stars, cases("Four", "One"), scorers=[equals()], model=executor({"One": 2}))
     found = {
         record.attributes["nighthawk.evaluation.case"]: dict(record.attributes) for record in records.kept
     }
@@ -73,7 +73,7 @@ async def test_each_score_is_an_event(records: Records) -> None:
 
 async def test_the_explanation_is_content(records: Records) -> None:
     with telemetry(capture_content=True):
-        await evaluate(stars, cases("One"), scorers=[equals()], executor=executor({"One": 2}))
+        await evaluate(stars, cases("One"), scorers=[equals()], model=executor({"One": 2}))
     (record,) = records.kept
     assert record.attributes["gen_ai.evaluation.explanation"] == "2 is not 1"
 
@@ -98,7 +98,7 @@ async def test_a_scorer_that_raises_is_an_event_with_the_class_of_the_error(reco
 async def test_events_belong_to_the_span_of_their_trial_as_its_steps_do(
     records: Records, traces: Traces
 ) -> None:
-    await evaluate(stars, cases("Four", "One"), scorers=[equals()], trials=2, executor=executor())
+    await evaluate(stars, cases("Four", "One"), scorers=[equals()], trials=2, model=executor())
     steps = [span for span in traces.named("nighthawk.step") if span.name == "nighthawk.step"]
     assert len(steps) == 4
     parents = {step.parent.span_id for step in steps if step.parent is not None}

@@ -76,11 +76,11 @@ PARTS = (
     {"executableCode": {"language": "PYTHON", "code": "print(1)"}},
     {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1\n"}},
 )
-FILES = nh.FileSearch(vector_store_ids=["vs_1"])
+FILES = nh.models.FileSearch(vector_store_ids=["vs_1"])
 CASES: dict[str, tuple[str, tuple[Mapping[str, Any], ...], list[NativeTool]]] = {
-    "messages": (CLAUDE, SEARCHED, [nh.WebSearch(max_uses=3), nh.CodeExecution()]),
-    "responses": (GPT, ITEMS, [nh.WebSearch(max_uses=3), nh.CodeExecution(), FILES]),
-    "gemini": (GEMINI, PARTS, [nh.WebSearch(), nh.CodeExecution()]),
+    "messages": (CLAUDE, SEARCHED, [nh.models.WebSearch(max_uses=3), nh.models.CodeExecution()]),
+    "responses": (GPT, ITEMS, [nh.models.WebSearch(max_uses=3), nh.models.CodeExecution(), FILES]),
+    "gemini": (GEMINI, PARTS, [nh.models.WebSearch(), nh.models.CodeExecution()]),
 }
 EACH = pytest.mark.parametrize("case", CASES)
 LOOK = ToolCall(id="", name="nh_eval", arguments='{"expression": "question"}')
@@ -150,7 +150,7 @@ async def test_a_model_of_chat_that_searches_by_itself_needs_no_tools(stream: bo
     answer = json.dumps({"result": {"kind": "pass", "bindings": {"answer": "they"}}})
     cited = {"annotations": [{"type": "url_citation", "url_citation": {"url": "https://a.example"}}]}
     async with ModelServer([ModelReply(text=answer, blocks=(cited,), usage=USAGE)]) as server:
-        tools: list[NativeTool] = [nh.WebSearch(context_size="low")]
+        tools: list[NativeTool] = [nh.models.WebSearch(context_size="low")]
         settings = {"base_url": server.base_url, "api_key": "k" * 20, "native_tools": tools, "stream": stream}
         configuration = nh.StepExecutorConfiguration(
             model="openai-chat:gpt-5-search-api", model_settings=settings, provided_tools=()
@@ -163,7 +163,7 @@ async def test_a_model_of_chat_that_searches_by_itself_needs_no_tools(stream: bo
 
 async def test_a_model_that_calls_no_tools_is_refused_with_the_way_out() -> None:
     async with ModelServer([ENDED]) as server:
-        executor = executor_of(server, "openai-chat:gpt-5-search-api", [nh.WebSearch()])
+        executor = executor_of(server, "openai-chat:gpt-5-search-api", [nh.models.WebSearch()])
         async with nh.run(executor):
             with pytest.raises(nh.ConfigurationError, match=r"does not call tools.*provided_tools=\(\)"):
                 await find("who won?")
@@ -187,7 +187,7 @@ async def test_a_server_refuses_blocks_that_come_back_changed() -> None:
         return ModelReply(blocks=SEARCHED, tool_calls=(LOOK,)) if len(server.requests) == 1 else ENDED
 
     async with ModelServer(reply) as server:
-        async with nh.run(executor_of(server, CLAUDE, [nh.WebSearch()])):
+        async with nh.run(executor_of(server, CLAUDE, [nh.models.WebSearch()])):
             await find("?")
         body = json.loads(server.requests[1].content)
         body["messages"][1]["content"][1] = changed[1]
@@ -204,7 +204,10 @@ async def test_a_server_refuses_blocks_that_come_back_changed() -> None:
 async def test_a_paused_response_goes_on_with_its_first_half() -> None:
     half = ModelReply(text="I look.", blocks=SEARCHED[:1], finish_reason="pause_turn", usage=USAGE)
     rest = ModelReply(blocks=SEARCHED[1:], tool_calls=ANSWER)
-    async with ModelServer([half, rest]) as server, nh.run(executor_of(server, CLAUDE, [nh.WebSearch()])):
+    async with (
+        ModelServer([half, rest]) as server,
+        nh.run(executor_of(server, CLAUDE, [nh.models.WebSearch()])),
+    ):
         assert await find("who won?") == "they"
         usage = nh.get_usage_meter().usage
         corrections = nh.get_usage_meter().corrections
@@ -223,7 +226,7 @@ async def test_a_response_may_pause_again_and_again() -> None:
         ModelReply(blocks=(SEARCHED[1], call), finish_reason="pause_turn"),
         ModelReply(blocks=(result,), tool_calls=ANSWER),
     ]
-    async with ModelServer(replies) as server, nh.run(executor_of(server, CLAUDE, [nh.WebSearch()])):
+    async with ModelServer(replies) as server, nh.run(executor_of(server, CLAUDE, [nh.models.WebSearch()])):
         assert await find("who won?") == "they"
     (half,) = [each for each in server.requests[2].body["messages"] if each["role"] == "assistant"]
     assert half["content"] == [SEARCHED[0], SEARCHED[1], call]
@@ -239,7 +242,7 @@ async def test_a_native_call_beside_a_call_of_the_library_goes_back_without_its_
     second = ModelReply(blocks=SEARCHED[1:], tool_calls=(LOOK,))
     async with (
         ModelServer([first, second, ENDED]) as server,
-        nh.run(executor_of(server, CLAUDE, [nh.WebSearch()], stream=stream)),
+        nh.run(executor_of(server, CLAUDE, [nh.models.WebSearch()], stream=stream)),
     ):
         assert await find("who won?") == "they"
     _, half, results, rest, *_ = server.requests[2].body["messages"]
@@ -281,7 +284,7 @@ async def test_a_call_whose_result_comes_after_a_pause_is_a_node_of_both_request
     async with ModelServer(replies) as server:
         tree = TaskTree()
         with tree.recording():
-            async with nh.run(executor_of(server, CLAUDE, [nh.WebSearch()])):
+            async with nh.run(executor_of(server, CLAUDE, [nh.models.WebSearch()])):
                 await find("who won?")
             requests = nodes_of(tree.snapshot(), "model_request")
     calls = [nodes_of(request, "tool_call") for request in requests]
@@ -340,7 +343,7 @@ async def test_a_request_is_not_sent_again_after_a_native_call() -> None:
     broken = ModelReply(blocks=SEARCHED, tool_calls=(LOOK,), ending="close", ending_after=7)
     async with (
         ModelServer([broken, ENDED]) as server,
-        nh.run(executor_of(server, CLAUDE, [nh.WebSearch()], max_retries=3)),
+        nh.run(executor_of(server, CLAUDE, [nh.models.WebSearch()], max_retries=3)),
     ):
         with pytest.raises(nh.ModelError):
             await find("who won?")
@@ -368,11 +371,15 @@ async def test_a_transcript_shows_native_calls(case: str) -> None:
     ("model", "native", "words"),
     [
         (CLAUDE, [FILES], "claude-haiku-5-5.*FileSearch.*has only 'web_search' and 'code_execution'"),
-        ("openai-chat:gpt-5", [nh.WebSearch()], "WebSearch.*has none.*'native_tools': \\['web_search'\\]"),
-        ("openai-responses:gpt-4.1-nano", [nh.WebSearch()], "WebSearch"),
-        ("google:gemini-2.5-flash", [nh.WebSearch()], "WebSearch.*has none"),
-        ("openai-responses:unheard-of", [nh.CodeExecution()], "CodeExecution.*has none"),
-        (GEMINI, [nh.WebSearch(max_uses=3)], "no 'max_uses' of WebSearch"),
+        (
+            "openai-chat:gpt-5",
+            [nh.models.WebSearch()],
+            "WebSearch.*has none.*'native_tools': \\['web_search'\\]",
+        ),
+        ("openai-responses:gpt-4.1-nano", [nh.models.WebSearch()], "WebSearch"),
+        ("google:gemini-2.5-flash", [nh.models.WebSearch()], "WebSearch.*has none"),
+        ("openai-responses:unheard-of", [nh.models.CodeExecution()], "CodeExecution.*has none"),
+        (GEMINI, [nh.models.WebSearch(max_uses=3)], "no 'max_uses' of WebSearch"),
     ],
 )
 async def test_a_model_without_the_tool_is_refused(model: str, native: list[NativeTool], words: str) -> None:
@@ -386,7 +393,7 @@ async def test_capabilities_correct_the_catalog() -> None:
     capabilities = {"native_tools": ["web_search"]}
     async with ModelServer([ENDED]) as server:
         executor = executor_of(
-            server, "openai-responses:unheard-of", [nh.WebSearch()], capabilities=capabilities
+            server, "openai-responses:unheard-of", [nh.models.WebSearch()], capabilities=capabilities
         )
         async with nh.run(executor):
             await find("who won?")
@@ -398,14 +405,14 @@ async def test_bad_tools_are_refused_when_the_executor_is_made() -> None:
         with pytest.raises(nh.ConfigurationError, match="not dict"):
             executor_of(server, CLAUDE, [{"type": "web_search"}])  # pyright: ignore
         with pytest.raises(nh.ConfigurationError, match="outcome_transport='direct' has no tools"):
-            executor_of(server, GPT, [nh.WebSearch()], transport="direct")
+            executor_of(server, GPT, [nh.models.WebSearch()], transport="direct")
 
 
 async def test_the_native_transport_has_them_too() -> None:
     answer = json.dumps({"result": {"kind": "pass", "bindings": {"answer": "they"}}})
     async with (
         ModelServer([ModelReply(blocks=ITEMS[:1], text=answer)]) as server,
-        nh.run(executor_of(server, GPT, [nh.WebSearch()], transport="native")),
+        nh.run(executor_of(server, GPT, [nh.models.WebSearch()], transport="native")),
     ):
         assert await find("who won?") == "they"
     assert server.requests[0].body["tools"][0] == {"type": "web_search"}
@@ -417,7 +424,7 @@ async def test_the_native_transport_has_them_too() -> None:
 async def test_a_budget_sets_aside_what_the_searches_may_cost_and_charges_what_they_did() -> None:
     reply = ModelReply(blocks=SEARCHED, tool_calls=ANSWER, usage=USAGE)
     async with ModelServer([reply]) as server:
-        executor = executor_of(server, CLAUDE, [nh.WebSearch(max_uses=3)], max_tokens=500)
+        executor = executor_of(server, CLAUDE, [nh.models.WebSearch(max_uses=3)], max_tokens=500)
         async with nh.run(executor):
             with nh.budget(cost=0.03) as small, pytest.raises(nh.BudgetExceededError):
                 await find("who won?")
@@ -431,7 +438,9 @@ async def test_a_budget_sets_aside_what_the_searches_may_cost_and_charges_what_t
 
 async def test_searches_without_a_limit_are_refused_under_a_budget_of_cost() -> None:
     async with ModelServer([ENDED, ENDED]) as server:
-        executor = executor_of(server, CLAUDE, [nh.WebSearch(), nh.CodeExecution()], max_tokens=500)
+        executor = executor_of(
+            server, CLAUDE, [nh.models.WebSearch(), nh.models.CodeExecution()], max_tokens=500
+        )
         async with nh.run(executor):
             with nh.budget(cost=5), pytest.raises(nh.ConfigurationError, match="Set max_uses"):
                 await find("who won?")
@@ -442,7 +451,7 @@ async def test_searches_without_a_limit_are_refused_under_a_budget_of_cost() -> 
 
 async def test_a_budget_of_tokens_allows_for_what_a_search_may_find() -> None:
     async with ModelServer([ENDED]) as server:
-        executor = executor_of(server, CLAUDE, [nh.WebSearch(max_uses=3)], max_tokens=500)
+        executor = executor_of(server, CLAUDE, [nh.models.WebSearch(max_uses=3)], max_tokens=500)
         async with nh.run(executor):
             with nh.budget(tokens=30_000), pytest.raises(nh.BudgetExceededError):
                 await find("who won?")
@@ -470,7 +479,7 @@ async def test_a_budget_allows_for_native_tools_that_are_added_to_the_body() -> 
     [
         (CLAUDE, [], {"tools": [ADDED]}),
         (GEMINI, [], {"tools": [{"googleSearch": {}}]}),
-        (GPT, [nh.WebSearch(max_uses=2)], {"max_tool_calls": None}),
+        (GPT, [nh.models.WebSearch(max_uses=2)], {"max_tool_calls": None}),
         (CLAUDE, [], {"tools": [{"type": "web_fetch_20250910", "name": "web_fetch"}]}),
         (GPT, [], {"tools": [{"type": "mcp", "server_label": "s", "server_url": "https://a.example"}]}),
     ],

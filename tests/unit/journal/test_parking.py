@@ -188,7 +188,7 @@ async def test_a_mixture_of_waits_is_parked_until_the_first_one_ends(tmp_path: P
             case "receive":
                 return await nh.journal.receive("reply", timeout=2 * DAY)
             case "approve":
-                return (await nh.request_approval("send", expires=4 * DAY)).approvers
+                return (await nh.request_approval("send", timeout=4 * DAY)).approvers
             case _:
                 return await nh.ask_user("Which?", timeout=5 * DAY)
 
@@ -510,7 +510,7 @@ async def test_time_for_people_passes_while_a_run_is_parked(
 ) -> None:
     async def program() -> None:
         with pytest.raises(ApprovalExpiredError):
-            await nh.request_approval("send", expires=60)
+            await nh.request_approval("send", timeout=60)
         await nh.ask_user("Which?", timeout=60)
 
     with opened(tmp_path) as store:

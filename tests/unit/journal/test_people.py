@@ -227,7 +227,7 @@ async def test_an_error_counts_again_only_if_the_program_went_on(tmp_path: Path)
 
 async def test_an_approval_is_given_once(tmp_path: Path) -> None:
     async def program() -> tuple[Any, ...]:
-        approval = await nh.request_approval("send", arguments={"to": "bob"}, expires=60)
+        approval = await nh.request_approval("send", arguments={"to": "bob"}, timeout=60)
         approval.check("send", {"to": "bob"})
         return approval.id, approval.approvers, approval.approvals[0].given_at
 
@@ -314,7 +314,7 @@ async def test_a_request_that_expired_while_no_process_worked_is_expired(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def program() -> None:
-        await nh.request_approval("send", expires=60)
+        await nh.request_approval("send", timeout=60)
 
     handler = approving(["ada"])
     with opened(tmp_path) as store:
@@ -332,7 +332,7 @@ async def test_an_approval_that_expires_between_lives_is_valid_where_it_was_chec
     crashes = [True]
 
     async def program() -> None:
-        approval = await nh.request_approval("send", expires=60)
+        approval = await nh.request_approval("send", timeout=60)
         approval.check("send")
         if crashes:
             raise CrashError

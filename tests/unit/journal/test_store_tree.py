@@ -240,7 +240,7 @@ async def test_a_run_that_is_stuck_is_shown_as_failed(tmp_path: Path) -> None:
 async def test_people_vote_with_their_tokens(tmp_path: Path) -> None:
     async def program() -> Any:
         return await request_approval(
-            "pay", arguments={"amount": 3}, quorum=2, approvers=["ada", "bob"], expires=1_000
+            "pay", arguments={"amount": 3}, quorum=2, approvers=["ada", "bob"], timeout=1_000
         )
 
     with opened(tmp_path) as store:

@@ -279,7 +279,7 @@ async def test_the_time_limit_of_a_step_expires_again(tmp_path: Path) -> None:
     model = SlowModel("cup")
 
     async def life(store: JournalStore) -> str:
-        configuration = nh.StepExecutorConfiguration(step_timeout_seconds=HOUR)
+        configuration = nh.StepExecutorConfiguration(step_timeout=HOUR)
         executor = nh.AgentStepExecutor.from_model(model, configuration=configuration)
         async with nh.run(executor, journal=store, run_id="run-1"):
             try:

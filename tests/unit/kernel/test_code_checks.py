@@ -220,11 +220,11 @@ async def _until(begun: list[int]) -> None:
 
 async def test_a_deadline_ends_code() -> None:
     configuration = nh.StepExecutorConfiguration(
-        max_code_seconds=None, step_timeout_seconds=0.1, provided_tools=CODE_TOOLS
+        max_code_seconds=None, step_timeout=0.1, provided_tools=CODE_TOOLS
     )
     model = ScriptedModel([model_response(tool_call("nh_exec", statements=ENDLESS["a loop"]))])
     async with nh.run(nh.AgentStepExecutor.from_model(model=model, configuration=configuration)):
-        with pytest.raises(nh.ExecutionError, match="step_timeout_seconds"):
+        with pytest.raises(nh.ExecutionError, match="step_timeout"):
             await compute()
 
 

@@ -7,8 +7,13 @@ import pytest
 
 import nighthawk_async as nh
 from nighthawk_async.hooks import BeforeCommit, BeforeToolCall, Modify, Veto
-from nighthawk_async.testing import ScriptedExecutor, ScriptedModel, model_response, raise_response
-from nighthawk_async.testing import return_response as scripted
+from nighthawk_async.testing import (
+    ScriptedExecutor,
+    ScriptedModel,
+    model_response,
+    raise_response,
+    return_response as scripted,
+)
 from tests.specification.scripted_steps import ScriptedSteps, returning
 
 pytestmark = pytest.mark.anyio

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from pydantic import Field
 
 from nighthawk_async.kernel.tools import RunContext, make_tool_function, read_docstring

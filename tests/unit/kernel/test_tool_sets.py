@@ -339,7 +339,7 @@ async def test_permissions_and_hooks_see_the_calls_of_foreign_tools() -> None:
         (tool_call("remove", path="/"),),
         PASS,
     )
-    permissions = nh.permissions(allow=[nh.rule("tree", when=is_shallow)], default="deny")
+    permissions = nh.permissions(allow=[nh.policies.rule("tree", when=is_shallow)], default="deny")
     tools = [foreign("tree"), foreign("remove")]
     async with nh.run(steps.executor, tools=tools, permissions=permissions, hooks=hooks):
         await work()

@@ -13,8 +13,14 @@ from typing import Any
 import anyio
 import pytest
 
-from nighthawk_async.library import FetchedPage, FetchError, ForbiddenAddressError, Web, fetch
-from nighthawk_async.library import web as web_module
+from nighthawk_async.library import (
+    FetchedPage,
+    FetchError,
+    ForbiddenAddressError,
+    Web,
+    fetch,
+    web as web_module,
+)
 from nighthawk_async.library.page_text import html_as_text
 from nighthawk_async.library.public_addresses import is_public
 

@@ -21,8 +21,8 @@ from nighthawk_async.library import (
     PatchError,
     Workspace,
     WorkspaceError,
+    workspace as workspace_module,
 )
-from nighthawk_async.library import workspace as workspace_module
 from nighthawk_async.testing import ScriptedModel, model_response, tool_call
 
 SECRET = "the secret"

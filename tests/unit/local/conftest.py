@@ -19,7 +19,7 @@ def fake_program() -> Path:
 
 @pytest.fixture
 def make_launch(tmp_path: Path) -> MakeLaunch:
-    def make(*, start_timeout_seconds: float = 30, **behaviour: Any) -> LocalServerLaunch:
+    def make(*, start_timeout: float = 30, **behaviour: Any) -> LocalServerLaunch:
         gguf = tmp_path / "model.gguf"
         gguf.write_text(json.dumps(behaviour))
         return LocalServerLaunch(
@@ -27,7 +27,7 @@ def make_launch(tmp_path: Path) -> MakeLaunch:
             context_tokens=64,
             parallel_requests=2,
             threads=1,
-            start_timeout_seconds=start_timeout_seconds,
+            start_timeout=start_timeout,
         )
 
     return make

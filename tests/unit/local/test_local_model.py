@@ -98,9 +98,9 @@ def test_a_model_id_reaches_the_local_model(gguf: Path) -> None:
 
 
 def test_server_settings_shape_the_launch(gguf: Path) -> None:
-    settings = {"context_tokens": 512, "parallel_requests": 3, "threads": 1, "start_timeout_seconds": 5}
+    settings = {"context_tokens": 512, "parallel_requests": 3, "threads": 1, "start_timeout": 5}
     assert launch_of(create_local_model(str(gguf), settings=settings)) == LocalServerLaunch(
-        gguf=gguf, context_tokens=512, parallel_requests=3, threads=1, start_timeout_seconds=5
+        gguf=gguf, context_tokens=512, parallel_requests=3, threads=1, start_timeout=5
     )
     usual = launch_of(create_local_model(str(gguf), settings={"temperature": 1}))
     assert (usual.context_tokens, usual.parallel_requests) == (4_096, 2)
@@ -112,8 +112,8 @@ def test_server_settings_shape_the_launch(gguf: Path) -> None:
     [
         ({"threads": 0}, "'threads'"),
         ({"context_tokens": "many"}, "'context_tokens'"),
-        ({"start_timeout_seconds": -1}, "'start_timeout_seconds'"),
-        ({"timeout_seconds": "soon"}, "'timeout_seconds'"),
+        ({"start_timeout": -1}, "'start_timeout'"),
+        ({"timeout": "soon"}, "'timeout'"),
         ({"base_url": "http://127.0.0.1:1"}, "'base_url'"),
         ({"api_key": "secret"}, "'api_key'"),
     ],

@@ -53,9 +53,9 @@ async def test_a_child_that_ends_before_it_is_ready_is_reported_with_its_last_wo
 async def test_a_child_that_is_never_ready_is_given_up_in_time_and_ended(
     make_launch: MakeLaunch, fake_program: Path
 ) -> None:
-    message = await failure_of(make_launch(start_timeout_seconds=0.3, deaf=True), fake_program)
+    message = await failure_of(make_launch(start_timeout=0.3, deaf=True), fake_program)
     assert "was not ready within 0.3 seconds" in message
-    assert "start_timeout_seconds" in message
+    assert "start_timeout" in message
 
 
 @pytest.mark.parametrize("line", ["hello", "[]", '{"address": 5}'])

@@ -182,7 +182,7 @@ async def test_a_budget_that_is_used_up_is_readable(era: Era) -> None:
     async def twice(review: str) -> int:
         return await stars(review) + await stars(review)
 
-    app = nh.mcp.serve([twice], run=count_run, budget=nh.budget(steps=1, name="call"))
+    app = nh.mcp.serve([twice], run=count_run, request_budget=nh.budget(steps=1, name="call"))
     async with connected(app, era) as client:
         for _ in range(2):  # each call has an account of its own
             result = await client.call_tool("twice", {"review": "*"})

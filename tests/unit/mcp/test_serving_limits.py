@@ -75,7 +75,7 @@ async def test_a_client_has_no_more_calls_than_allowed(era: Era) -> None:
 
 async def test_a_call_that_takes_too_long_is_cancelled(era: Era) -> None:
     steps = Steps()
-    app = nh.mcp.serve([steps.wait], run=count_run, request_timeout_seconds=0.05)
+    app = nh.mcp.serve([steps.wait], run=count_run, request_timeout=0.05)
     async with connected(app, era) as client:
         result = await client.call_tool("wait", {})
     assert (result.is_error, steps.cancelled) == (True, 1)

@@ -149,7 +149,7 @@ async def test_the_handler_of_the_run_answers_for_clients_without_forms(era: Era
 @pytest.mark.parametrize("era", ERAS)
 async def test_clients_do_not_approve(era: Era) -> None:
     async def sell() -> str:
-        await nh.request_approval("sell the kettle", expires=60)
+        await nh.request_approval("sell the kettle", timeout=60)
         return "sold"
 
     person = answers()

@@ -132,10 +132,10 @@ def test_what_cannot_be_served_is_refused_at_once(functions: Any, message: str) 
         pytest.param({"max_concurrent_requests": 0}, "max_concurrent_requests", id="concurrent"),
         pytest.param({"max_queued_requests": -1}, "max_queued_requests", id="queued"),
         pytest.param({"max_requests_per_client": 2}, "needs client_of", id="per client"),
-        pytest.param({"request_timeout_seconds": "1"}, "request_timeout_seconds", id="timeout"),
+        pytest.param({"request_timeout": "1"}, "request_timeout", id="timeout"),
         pytest.param({"grace_seconds": -1}, "grace_seconds", id="grace"),
         pytest.param({"retry_after_seconds": 100_000}, "retry_after_seconds", id="retry"),
-        pytest.param({"budget": 3}, "budget must be a budget", id="budget"),
+        pytest.param({"request_budget": 3}, "request_budget must be a budget", id="budget"),
         pytest.param({"max_body_bytes": 0}, "max_body_bytes", id="body"),
     ],
 )

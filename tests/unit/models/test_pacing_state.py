@@ -3,8 +3,7 @@
 import math
 from typing import Any
 
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from nighthawk_async.models.pacing import Demand, PacingLimits, PacingState, Ticket

@@ -2,8 +2,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nighthawk_async.models.pricing import UsageTally, cost_of
 from nighthawk_async.types.model import ModelPrice

@@ -15,8 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from nighthawk_async.errors import NaturalParseError
-from nighthawk_async.natural import source as source_module
-from nighthawk_async.natural import transform as transform_module
+from nighthawk_async.natural import source as source_module, transform as transform_module
 from nighthawk_async.natural.transform import transform_function
 
 

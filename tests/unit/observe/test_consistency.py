@@ -4,8 +4,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nighthawk_async.observation import NodeWriter
 from nighthawk_async.observe import NodeView, TaskTree

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nighthawk_async import observe, parallel
 from nighthawk_async.observe import NodeView, TaskTree, view_as_json

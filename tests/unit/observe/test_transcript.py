@@ -1,7 +1,6 @@
 """What was said is kept whole while it is short; of a long transcript, its beginning and its end."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nighthawk_async.observation import TranscriptKind
 from nighthawk_async.observe import TaskTree, TranscriptPart

@@ -1,7 +1,6 @@
 """All transcripts of a tree together are bounded; requests show their parts of what their step says."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nighthawk_async.observation import NodeWriter
 from nighthawk_async.observe import NodeView, TaskTree, TranscriptPart

@@ -9,7 +9,8 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from nighthawk_async.parallel import call_any, is_async_callable
+from nighthawk_async.parallel import is_async_callable
+from nighthawk_async.parallel.calling import call_any
 
 pytestmark = pytest.mark.anyio
 

@@ -10,7 +10,8 @@ import anyio.to_thread
 import pytest
 from anyio import from_thread
 
-from nighthawk_async.parallel import DeadlineExceededError, InvalidLimitError, call_any, deadline
+from nighthawk_async.parallel import DeadlineExceededError, InvalidLimitError, deadline
+from nighthawk_async.parallel.calling import call_any
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 

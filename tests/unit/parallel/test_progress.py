@@ -15,13 +15,12 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 from rich.console import Console
-from rich.progress import Progress as RichProgress
-from rich.progress import TextColumn
+from rich.progress import Progress as RichProgress, TextColumn
 
 from nighthawk_async import parallel
-from nighthawk_async.parallel import Progress, install_task_hooks
+from nighthawk_async.parallel import Progress
 from nighthawk_async.parallel.progress_line import describe
-from nighthawk_async.parallel.task_node import get_task_hooks
+from nighthawk_async.parallel.task_node import get_task_hooks, install_task_hooks
 from nighthawk_async.types.usage import Usage
 
 pytestmark = pytest.mark.anyio

@@ -11,15 +11,14 @@ from nighthawk_async.parallel import (
     AlreadyResumedError,
     NothingToControlError,
     NotSuspendedError,
-    Parking,
     TaskCancelledError,
     TaskEndedError,
     TaskError,
     TaskHandle,
     cancel_requested,
-    controlled_by,
     open_tasks,
 )
+from nighthawk_async.parallel.task_current import Parking, controlled_by
 from nighthawk_async.parallel.task_node import TaskNode
 
 pytestmark = pytest.mark.anyio

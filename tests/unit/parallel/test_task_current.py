@@ -11,18 +11,9 @@ import anyio.to_thread
 import pytest
 
 from nighthawk_async.actors import Mailbox, MailboxClosedError
-from nighthawk_async.parallel import (
-    TaskError,
-    TaskHooks,
-    TaskValueError,
-    current_task,
-    install_task_hooks,
-    open_task_root,
-    open_tasks,
-    task_values,
-)
-from nighthawk_async.parallel.task_current import find_positions, find_task, using_positions
-from nighthawk_async.parallel.task_node import Positions
+from nighthawk_async.parallel import TaskError, TaskValueError, current_task, open_tasks, task_values
+from nighthawk_async.parallel.task_current import find_positions, find_task, open_task_root, using_positions
+from nighthawk_async.parallel.task_node import Positions, TaskHooks, install_task_hooks
 from nighthawk_async.types.execution import ExecutionRef
 
 pytestmark = pytest.mark.anyio

@@ -17,11 +17,11 @@ from nighthawk_async.parallel import (
     current_task,
     gather,
     map,
-    open_task_root,
     open_tasks,
     raise_if_cancel_requested,
     stream,
 )
+from nighthawk_async.parallel.task_current import open_task_root
 
 pytestmark = pytest.mark.anyio
 

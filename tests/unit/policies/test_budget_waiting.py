@@ -8,8 +8,7 @@ import anyio
 import anyio.to_thread
 import pytest
 from anyio.lowlevel import checkpoint
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import nighthawk_async as nh
 from nighthawk_async.policies.budgets.account import BudgetAccount, Payer

@@ -240,8 +240,8 @@ async def test_answers_after_the_end_are_refused_and_change_nothing() -> None:
         pytest.param({"approvers": ("ada", "")}, id="a name that is empty"),
         pytest.param({"approvers": 1}, id="a number for several names"),
         pytest.param({"approvers": [["ada"]]}, id="a list for a name"),
-        pytest.param({"expires": -1}, id="a negative time"),
-        pytest.param({"expires": math.nan}, id="a time that is no number"),
+        pytest.param({"timeout": -1}, id="a negative time"),
+        pytest.param({"timeout": math.nan}, id="a time that is no number"),
         pytest.param({"arguments": ["bob"]}, id="arguments without names"),
         pytest.param({"arguments": {1: "bob"}}, id="a name that is no text"),
         pytest.param({"action": ""}, id="an empty action"),
@@ -302,7 +302,7 @@ async def test_a_request_expires() -> None:
             pending.approve("bob")
 
     begun = anyio.current_time()
-    pending = await Pending().run({"quorum": 2, "expires": 60}, wait)
+    pending = await Pending().run({"quorum": 2, "timeout": 60}, wait)
     assert isinstance(pending.errors[0], ApprovalExpiredError)
     assert isinstance(pending.errors[0], TimeoutError)
     assert str(pending.errors[0]) == "send mail: 1 of 2 approved in time"
@@ -318,13 +318,13 @@ async def test_an_answer_at_the_very_moment_of_the_end_comes_too_late() -> None:
     async with run_asking(Handler(decide=decide)):
         for _ in range(20):  # Trio plays dice about who is first
             with pytest.raises(ApprovalExpiredError, match="0 of 1"):
-                await request_approval("send mail", expires=60)
+                await request_approval("send mail", timeout=60)
 
 
 @pytest.mark.virtual_time
 async def test_an_approval_expires_too() -> None:
     async with run_asking(approving(["ada"])):
-        approval = await request_approval("send mail", expires=60)
+        approval = await request_approval("send mail", timeout=60)
         await anyio.sleep(59)
         assert approval.is_valid
         approval.check("send mail")
@@ -337,7 +337,7 @@ async def test_an_approval_expires_too() -> None:
 async def test_no_time_at_all_is_over_at_once() -> None:
     async with run_asking(approving(["ada"])):
         with pytest.raises(ApprovalExpiredError):
-            await request_approval("send mail", expires=0)
+            await request_approval("send mail", timeout=0)
 
 
 @pytest.mark.virtual_time
@@ -543,7 +543,7 @@ def test_an_approval_is_checked_in_any_thread_and_after_its_event_loop() -> None
             approval = await request_approval("send mail", **arguments)
         return approval, handler.requests[0]
 
-    approval, request = anyio.run(partial(approve, expires=1000))
+    approval, request = anyio.run(partial(approve, timeout=1000))
     approval.check("send mail")
     with pytest.raises(RequestClosedError):
         request.deny("ada")
@@ -564,7 +564,7 @@ def test_a_request_of_an_event_loop_that_broke_off_takes_no_answers() -> None:
                 quorum=1,
                 created_at=datetime.now(UTC),
                 execution_ref=None,
-                ballot=Ballot(quorum=1, approvers=None, expires=math.inf),
+                ballot=Ballot(quorum=1, approvers=None, timeout=math.inf),
             )
         )
 

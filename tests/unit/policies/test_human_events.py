@@ -183,7 +183,7 @@ async def test_how_a_request_ended_is_an_event(
 ) -> None:
     async with run_asking(handler):
         with pytest.raises(error):
-            await request_approval("send mail", expires=expires)
+            await request_approval("send mail", timeout=expires)
     assert isinstance(told[0], ApprovalRequested)
     assert isinstance(told[-1], ApprovalClosed)
     assert told[-1].request.status == status

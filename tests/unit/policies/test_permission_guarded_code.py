@@ -10,8 +10,7 @@ from typing import Any, Literal, cast
 import pytest
 
 import nighthawk_async as nh
-from nighthawk_async.kernel import context as context_module
-from nighthawk_async.kernel import pausing
+from nighthawk_async.kernel import context as context_module, pausing
 from nighthawk_async.kernel.commands import PausedCode
 from nighthawk_async.kernel.context import StepNamespace, compile_expression, compile_statements
 from nighthawk_async.kernel.pausing import DrivenCode

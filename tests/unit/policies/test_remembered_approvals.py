@@ -127,7 +127,7 @@ async def test_a_remembered_approval_of_too_few_or_other_people_does_not_count()
 async def test_it_is_listed_and_revoked_and_then_people_are_asked_again() -> None:
     people = People(always("ada"))
     async with running(people):
-        approval = await nh.request_approval("send", arguments={"to": "bob"}, expires=60)
+        approval = await nh.request_approval("send", arguments={"to": "bob"}, timeout=60)
         (listed,) = await nh.human.remembered_approvals()
         assert (listed.id, listed.action, listed.arguments) == (approval.id, "send", {"to": "bob"})
         assert listed.approvals == approval.approvals
@@ -151,14 +151,14 @@ async def test_it_is_listed_and_revoked_and_then_people_are_asked_again() -> Non
 async def test_it_ends_with_the_time_limit_of_its_request() -> None:
     people = People(always("ada"))
     async with running(people):
-        await nh.request_approval("send", expires=10)
+        await nh.request_approval("send", timeout=10)
         await anyio.sleep(6)
-        second = await nh.request_approval("send", expires=100)
+        second = await nh.request_approval("send", timeout=100)
         assert len(people.requests) == 1
         await anyio.sleep(5)
         assert not second.is_valid
         assert not people.requests[0].is_remembered
-        await nh.request_approval("send", expires=10)
+        await nh.request_approval("send", timeout=10)
     assert len(people.requests) == 2
 
 
@@ -265,7 +265,7 @@ async def test_the_time_limit_and_denials_are_as_before_after_handing_on() -> No
     async with running(people):
         started = anyio.current_time()
         with pytest.raises(nh.errors.ApprovalExpiredError):
-            await nh.request_approval("pay", expires=5)
+            await nh.request_approval("pay", timeout=5)
         assert anyio.current_time() - started == 5
 
     def denied(request: ApprovalRequest) -> None:

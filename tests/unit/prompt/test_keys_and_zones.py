@@ -16,8 +16,7 @@ from zoneinfo import ZoneInfo
 import pydantic
 import pytest
 from dateutil import tz
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nighthawk_async.prompt.previews import render_preview
 from nighthawk_async.prompt.tokens import TokenCounter

@@ -4,8 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nighthawk_async.recording.exchange import RecordedCall, RecordedError, ResponsePart
 from nighthawk_async.recording.file import dump_exchanges, load_exchanges, write_atomically

@@ -74,7 +74,7 @@ def test_everything_that_reaches_the_model_is_there() -> None:
         {"api_key": "the-key-of-somebody"},
         {"api_key": SecretStr("the-key-of-somebody")},
         {"extra_headers": {"x-team": "the-key-of-somebody"}},
-        {"base_url": "https://example.com/v1", "timeout_seconds": 3, "max_retries": 9},
+        {"base_url": "https://example.com/v1", "timeout": 3, "max_retries": 9},
         {"capabilities": {"images": True}, "max_concurrent_requests": 2, "stream": False},
     ],
     ids=lambda settings: ",".join(settings),

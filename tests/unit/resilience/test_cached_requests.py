@@ -103,7 +103,7 @@ def test_the_model_counts() -> None:
     "settings",
     [
         {"api_key": "another"},
-        {"timeout_seconds": 3},
+        {"timeout": 3},
         {"max_retries": 7},
         {"stream": False},
         {"requests_per_minute": 3},

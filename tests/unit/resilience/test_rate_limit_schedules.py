@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 import anyio
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from trio.testing import MockClock
 
 from nighthawk_async.resilience import rate_limit

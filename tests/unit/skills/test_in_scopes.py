@@ -178,9 +178,9 @@ async def test_synchronous_functions_and_steps_have_skills(skills: nh.skills.Ski
 def test_the_middleware_takes_skills(skills: nh.skills.Skills) -> None:
     async def application(scope: object, receive: object, send: object) -> None: ...
 
-    NighthawkMiddleware(application, executor=ScriptedModel([]), skills=skills)
+    NighthawkMiddleware(application, model=ScriptedModel([]), skills=skills)
     with pytest.raises(nh.NighthawkError, match="skills must be"):
-        NighthawkMiddleware(application, executor=ScriptedModel([]), skills="skills/")  # type: ignore[arg-type]
+        NighthawkMiddleware(application, model=ScriptedModel([]), skills="skills/")  # type: ignore[arg-type]
 
 
 async def test_two_skills_of_one_name_cannot_be_offered_together(tmp_path: Path) -> None:

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from opentelemetry import context as otel_context
-from opentelemetry import metrics, trace
+from opentelemetry import context as otel_context, metrics, trace
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 

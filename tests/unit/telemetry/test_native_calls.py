@@ -33,7 +33,7 @@ async def run_with(*blocks: dict[str, object], paused: bool = False) -> None:
             ModelReply(blocks=blocks[1:], tool_calls=(OUTCOME,)),
         ]
     async with ModelServer(replies) as server:
-        settings = {"base_url": server.base_url, "api_key": "k" * 20, "native_tools": [nh.WebSearch()]}
+        settings = {"base_url": server.base_url, "api_key": "k" * 20, "native_tools": [nh.models.WebSearch()]}
         configuration = nh.StepExecutorConfiguration(
             model="anthropic:claude-haiku-5-5", model_settings=settings
         )

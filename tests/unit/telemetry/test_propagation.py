@@ -3,8 +3,7 @@
 from typing import Any
 
 import pytest
-from opentelemetry import baggage, propagate, trace
-from opentelemetry import context as otel_context
+from opentelemetry import baggage, context as otel_context, propagate, trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 

@@ -31,7 +31,7 @@ async def measure(word: str) -> int:
 
 
 def configured(server: AnswerServer, model: str) -> nh.StepExecutorConfiguration:
-    settings = {"base_url": server.base_url, "api_key": "none", "timeout_seconds": 240}
+    settings = {"base_url": server.base_url, "api_key": "none", "timeout": 240}
     return nh.StepExecutorConfiguration(model=model, model_settings=settings)
 
 

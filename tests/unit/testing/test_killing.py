@@ -38,7 +38,7 @@ def main(how):
 def killer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProgramKiller]:
     folder: Path = tmp_path_factory.mktemp("program")
     (folder / "talkative.py").write_text(_PROGRAM)
-    with ProgramKiller("talkative:main", {}, path=[folder], timeout_seconds=60) as opened:
+    with ProgramKiller("talkative:main", {}, path=[folder], timeout=60) as opened:
         yield opened
 
 
@@ -82,6 +82,6 @@ def test_a_kill_point_is_one_moment(points: dict[str, Any]) -> None:
 
 def test_a_program_that_hangs_is_reported(tmp_path: Path) -> None:
     (tmp_path / "talkative.py").write_text(_PROGRAM)
-    killer = ProgramKiller("talkative:main", {}, path=[tmp_path], timeout_seconds=0.5)
+    killer = ProgramKiller("talkative:main", {}, path=[tmp_path], timeout=0.5)
     with killer, pytest.raises(TimeoutError, match=r"talkative:main did not end"):
         killer.live(how="hangs")

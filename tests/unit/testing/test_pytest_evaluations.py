@@ -19,7 +19,7 @@ PREAMBLE = """
 import itertools
 import pytest
 import nighthawk_async as nh
-from nighthawk_async.evals import Case, Evaluation, Score, equals, evaluation
+from nighthawk_async.evals import Case, Evaluation, Score, equals
 from nighthawk_async.testing import CallbackExecutor, pass_response
 
 CASES = [
@@ -56,9 +56,9 @@ def run(project: pytest.Pytester, body: str, *options: str) -> pytest.RunResult:
 
 
 GATED = """
-@evaluation(trials=5, at_least=AT_LEAST)
+@Evaluation.test(trials=5, at_least=AT_LEAST)
 def test_stars() -> Evaluation:
-    return Evaluation(stars, CASES, scorers=[equals()], executor=COUNTING)
+    return Evaluation(stars, CASES, scorers=[equals()], model=COUNTING)
 """
 
 
@@ -93,11 +93,11 @@ def test_below_a_gate_that_holds_a_case_is_tolerated(project: pytest.Pytester) -
 
 def test_without_a_gate_every_trial_has_to_pass(project: pytest.Pytester) -> None:
     body = """
-@evaluation(cases=CASES[:2], trials=2)
+@Evaluation.test(cases=CASES[:2], trials=2)
 async def test_stars(review: str) -> int:
     return len(review)
 
-@evaluation(cases=CASES)
+@Evaluation.test(cases=CASES)
 def test_in_a_thread(review):
     return len(review)
 """
@@ -112,7 +112,7 @@ PLAIN = [Case("one", inputs={"number": 1}), Case("two", inputs={"number": 2})]
 class TestNumbers:
     limit = 1
 
-    @evaluation(cases=PLAIN, trials=3, at_least=0.9)
+    @Evaluation.test(cases=PLAIN, trials=3, at_least=0.9)
     async def test_small(self, number):
         assert number <= self.limit
 """
@@ -125,13 +125,13 @@ def test_a_part_of_the_trials_may_fail(project: pytest.Pytester) -> None:
     body = """
 calls = itertools.count()
 
-@evaluation(cases=[Case("flaky")], trials=5, at_least=0.8)
+@Evaluation.test(cases=[Case("flaky")], trials=5, at_least=0.8)
 async def test_flaky():
     assert next(calls) != 2
 
 others = itertools.count()
 
-@evaluation(cases=[Case("worse")], trials=5, at_least=0.8)
+@Evaluation.test(cases=[Case("worse")], trials=5, at_least=0.8)
 async def test_worse():
     assert next(others) not in (1, 2)
 """
@@ -144,7 +144,7 @@ def test_only_selected_cases_are_run(project: pytest.Pytester) -> None:
     body = """
 seen = []
 
-@evaluation(cases=CASES)
+@Evaluation.test(cases=CASES)
 def test_stars(review):
     seen.append(review)
     return len(review)
@@ -161,7 +161,7 @@ import anyio
 both = anyio.Event()
 waiting = []
 
-@evaluation(cases=[Case("one"), Case("two")])
+@Evaluation.test(cases=[Case("one"), Case("two")])
 async def test_together():
     waiting.append(1)
     if len(waiting) == 2:
@@ -176,7 +176,7 @@ def test_a_baseline_is_written_and_a_regression_fails(project: pytest.Pytester) 
     body = """
 MANY = [Case(f"case {number}", inputs={"number": number}, expected=number) for number in range(12)]
 
-@evaluation(cases=MANY, at_least=0)
+@Evaluation.test(cases=MANY, at_least=0)
 async def test_same(number):
     return number if number < LIMIT else None
 """
@@ -204,11 +204,11 @@ def test_without_a_model_or_its_key_tests_are_skipped_and_say_so(
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     body = """
-@evaluation(cases=CASES)
+@Evaluation.test(cases=CASES)
 async def test_no_model(review):
     return await stars(review)
 
-@evaluation(cases=CASES[:1], executor="openai-chat:gpt-5-nano")
+@Evaluation.test(cases=CASES[:1], model="openai-chat:gpt-5-nano")
 async def test_no_key(review):
     return await stars(review)
 """
@@ -232,7 +232,7 @@ def test_a_fixture_gives_the_executor(project: pytest.Pytester) -> None:
 def evaluation_executor():
     return COUNTING
 
-@evaluation(cases=CASES[:2])
+@Evaluation.test(cases=CASES[:2])
 async def test_stars(review):
     return await stars(review)
 """
@@ -246,7 +246,7 @@ def score(trial):
         raise ValueError("no score")
     return True
 
-@evaluation(cases=CASES, scorers=[score])
+@Evaluation.test(cases=CASES, scorers=[score])
 async def test_stars(review):
     return 1
 """
@@ -259,18 +259,28 @@ async def test_stars(review):
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        pytest.param("@evaluation(cases=[])\ndef test_it(): pass", "needs at least one case", id="no case"),
         pytest.param(
-            "@evaluation(cases=CASES + CASES)\ndef test_it(review): pass", "the name 'four'", id="names twice"
+            "@Evaluation.test(cases=[])\ndef test_it(): pass", "needs at least one case", id="no case"
         ),
         pytest.param(
-            "@evaluation(cases=CASES)\ndef test_it(text): pass", "do not fit the subject", id="parameters"
+            "@Evaluation.test(cases=CASES + CASES)\ndef test_it(review): pass",
+            "the name 'four'",
+            id="names twice",
         ),
-        pytest.param("@evaluation(trials=2)\ndef test_it(): pass", "must return an Evaluation", id="nothing"),
-        pytest.param("@evaluation(trials=2)\nasync def test_it(): pass", "give its cases", id="async"),
-        pytest.param("@evaluation(tries=2)\ndef test_it(): pass", "has no option 'tries'", id="option"),
-        pytest.param("@evaluation(at_least=80)\ndef test_it(): pass", "from 0 to 1, not 80", id="percent"),
-        pytest.param("@evaluation(cases=CASES)\nclass Test: pass", "decorates a function", id="class"),
+        pytest.param(
+            "@Evaluation.test(cases=CASES)\ndef test_it(text): pass",
+            "do not fit the subject",
+            id="parameters",
+        ),
+        pytest.param(
+            "@Evaluation.test(trials=2)\ndef test_it(): pass", "must return an Evaluation", id="nothing"
+        ),
+        pytest.param("@Evaluation.test(trials=2)\nasync def test_it(): pass", "give its cases", id="async"),
+        pytest.param("@Evaluation.test(tries=2)\ndef test_it(): pass", "has no option 'tries'", id="option"),
+        pytest.param(
+            "@Evaluation.test(at_least=80)\ndef test_it(): pass", "from 0 to 1, not 80", id="percent"
+        ),
+        pytest.param("@Evaluation.test(cases=CASES)\nclass Test: pass", "decorates a function", id="class"),
     ],
 )
 def test_a_wrong_evaluation_is_an_error_of_collection(
@@ -297,13 +307,13 @@ def test_several_processes_run_an_evaluation_once(project: pytest.Pytester) -> N
     body = """
 import pathlib
 
-@evaluation(cases=CASES, trials=2, at_least=0.8)
+@Evaluation.test(cases=CASES, trials=2, at_least=0.8)
 async def test_stars(review):
     with open(pathlib.Path(__file__).with_name("calls"), "a") as file:
         file.write("x")
     return len(review)
 
-@evaluation(cases=CASES)
+@Evaluation.test(cases=CASES)
 async def test_no_model(review):
     return await stars(review)
 """
@@ -326,12 +336,12 @@ def counting(amount):
     return CallbackExecutor(lambda call: pass_response(count=amount))
 
 @pytest.mark.parametrize("evaluation_executor", [counting(4), counting(2)])
-@evaluation(cases=CASES[:2], at_least=0)
+@Evaluation.test(cases=CASES[:2], at_least=0)
 async def test_stars(review):
     return await stars(review)
 
 @pytest.mark.parametrize("evaluation_executor", ["openai-chat:a", "openai-chat: a"])
-@evaluation(cases=CASES[:2], at_least=0)
+@Evaluation.test(cases=CASES[:2], at_least=0)
 async def test_named(review):
     return 4
 """
@@ -355,9 +365,9 @@ async def test_named(review):
 @pytest.mark.parametrize(
     ("body", "options", "reason"),
     [
-        ("return Evaluation(stars, CASES, executor=COUNTING)", ["--evaluation-reports=test_it.py"], "exists"),
+        ("return Evaluation(stars, CASES, model=COUNTING)", ["--evaluation-reports=test_it.py"], "exists"),
         ("raise OSError('no disk')", [], "no disk"),
-        ("return Evaluation(stars, CASES, executor=COUNTING, deadline='x')", [], "deadline"),
+        ("return Evaluation(stars, CASES, model=COUNTING, timeout='x')", [], "timeout"),
         ("return Evaluation(stars, CASES)", ["--evaluation-model="], "Model id '' is not of the form"),
     ],
     ids=["reports", "function", "setting", "model"],
@@ -368,11 +378,11 @@ def test_an_evaluation_that_cannot_run_fails_its_tests_and_is_tried_once(
     made = f"""
 CALLS = []
 
-@evaluation(at_least=0.5)
+@Evaluation.test(at_least=0.5)
 def test_stars():
     CALLS.append(1)
     if len(CALLS) == 1:  # of the collection
-        return Evaluation(stars, CASES, executor=COUNTING)
+        return Evaluation(stars, CASES, model=COUNTING)
     assert len(CALLS) == 2
     {body}
 """

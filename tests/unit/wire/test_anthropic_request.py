@@ -190,7 +190,7 @@ def test_settings_go_into_the_body_under_the_words_of_the_protocol() -> None:
         "service_tier": "auto",
         "metadata": {"user_id": "u"},
         "some_new_setting": {"deep": [1]},
-        "timeout_seconds": 1,
+        "timeout": 1,
         "api_key": "secret",
         "seed": None,
     }

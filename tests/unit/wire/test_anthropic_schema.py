@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from pydantic import BaseModel, Field
 
 from nighthawk_async.errors import ConfigurationError

@@ -10,6 +10,7 @@ import nighthawk_async as nh
 from nighthawk_async.errors import ConfigurationError
 from nighthawk_async.models import (
     AssistantMessage,
+    Message as AnyMessage,
     ModelCapabilities,
     ModelRequest,
     NativeTool,
@@ -19,7 +20,6 @@ from nighthawk_async.models import (
     ToolResultsMessage,
     UserMessage,
 )
-from nighthawk_async.models import Message as AnyMessage
 from nighthawk_async.wire.anthropic.codec import AnthropicCodec
 from nighthawk_async.wire.codec import Codec
 from nighthawk_async.wire.google.codec import GoogleCodec
@@ -28,7 +28,7 @@ from nighthawk_async.wire.openai_responses.codec import OpenAIResponsesCodec
 
 LOOK = ToolDefinition(name="look", description="Looks.", parameters={"type": "object", "properties": {}})
 QUESTION = UserMessage(content=("Who won?",))
-BERLIN = nh.UserLocation(city="Berlin", country="DE", timezone="Europe/Berlin")
+BERLIN = nh.models.UserLocation(city="Berlin", country="DE", timezone="Europe/Berlin")
 
 CHAT, RESPONSES, MESSAGES, GEMINI = (
     OpenAIChatCodec(),
@@ -63,9 +63,9 @@ def encode(
 
 def test_responses_offers_all_of_them_before_the_other_tools() -> None:
     native = [
-        nh.WebSearch(allowed_domains=["example.com"], user_location=BERLIN, context_size="low"),
-        nh.CodeExecution(),
-        nh.FileSearch(vector_store_ids=["vs_1", "vs_2"], max_results=5),
+        nh.models.WebSearch(allowed_domains=["example.com"], user_location=BERLIN, context_size="low"),
+        nh.models.CodeExecution(),
+        nh.models.FileSearch(vector_store_ids=["vs_1", "vs_2"], max_results=5),
     ]
     body = encode(RESPONSES, native)
     assert body["tools"][:3] == [
@@ -93,7 +93,9 @@ def test_responses_offers_all_of_them_before_the_other_tools() -> None:
 
 
 def test_responses_includes_what_the_user_wants_as_well() -> None:
-    body = encode(RESPONSES, [nh.CodeExecution(container="c_1")], include=["message.output_text.logprobs"])
+    body = encode(
+        RESPONSES, [nh.models.CodeExecution(container="c_1")], include=["message.output_text.logprobs"]
+    )
     assert body["include"] == ["message.output_text.logprobs", "code_interpreter_call.outputs"]
     assert body["tools"][0]["container"] == "c_1"
     capabilities = ModelCapabilities(reasoning=True)
@@ -104,12 +106,16 @@ def test_responses_includes_what_the_user_wants_as_well() -> None:
 @pytest.mark.parametrize(
     ("native", "setting", "limit"),
     [
-        ([nh.WebSearch(max_uses=3)], None, 3),
-        ([nh.WebSearch(max_uses=3), nh.CodeExecution()], None, 3),
-        ([nh.WebSearch(max_uses=3), nh.FileSearch(vector_store_ids=["v"], max_uses=2)], None, 2),
-        ([nh.WebSearch(max_uses=3)], 5, 3),
-        ([nh.WebSearch(max_uses=3)], 1, 1),
-        ([nh.WebSearch()], 4, 4),
+        ([nh.models.WebSearch(max_uses=3)], None, 3),
+        ([nh.models.WebSearch(max_uses=3), nh.models.CodeExecution()], None, 3),
+        (
+            [nh.models.WebSearch(max_uses=3), nh.models.FileSearch(vector_store_ids=["v"], max_uses=2)],
+            None,
+            2,
+        ),
+        ([nh.models.WebSearch(max_uses=3)], 5, 3),
+        ([nh.models.WebSearch(max_uses=3)], 1, 1),
+        ([nh.models.WebSearch()], 4, 4),
     ],
 )
 def test_no_tool_of_responses_is_used_more_often_than_it_may_be(
@@ -121,8 +127,8 @@ def test_no_tool_of_responses_is_used_more_often_than_it_may_be(
 
 def test_messages_has_web_search_and_code_execution() -> None:
     native = [
-        nh.WebSearch(max_uses=2, blocked_domains=("a.example",), user_location=BERLIN),
-        nh.CodeExecution(),
+        nh.models.WebSearch(max_uses=2, blocked_domains=("a.example",), user_location=BERLIN),
+        nh.models.CodeExecution(),
     ]
     body = encode(MESSAGES, native)
     assert body["tools"][:2] == [
@@ -145,18 +151,20 @@ def test_messages_has_web_search_and_code_execution() -> None:
 
 
 def test_native_tools_need_no_others() -> None:
-    assert [tool["name"] for tool in encode(MESSAGES, [nh.WebSearch()], tools=())["tools"]] == ["web_search"]
-    assert encode(RESPONSES, [nh.WebSearch()], tools=())["tools"] == [{"type": "web_search"}]
-    body = encode(GEMINI, [nh.WebSearch()], tools=())
+    assert [tool["name"] for tool in encode(MESSAGES, [nh.models.WebSearch()], tools=())["tools"]] == [
+        "web_search"
+    ]
+    assert encode(RESPONSES, [nh.models.WebSearch()], tools=())["tools"] == [{"type": "web_search"}]
+    body = encode(GEMINI, [nh.models.WebSearch()], tools=())
     assert body["tools"] == [{"googleSearch": {}}]
     assert "toolConfig" not in body
 
 
 def test_gemini_shows_its_own_calls_beside_functions_and_is_not_forced_to_call_one() -> None:
     native = [
-        nh.WebSearch(),
-        nh.CodeExecution(),
-        nh.FileSearch(vector_store_ids=["fileSearchStores/a"], max_results=3),
+        nh.models.WebSearch(),
+        nh.models.CodeExecution(),
+        nh.models.FileSearch(vector_store_ids=["fileSearchStores/a"], max_results=3),
     ]
     body = encode(GEMINI, native, tool_choice="required")
     assert body["tools"] == [
@@ -173,28 +181,38 @@ def test_gemini_shows_its_own_calls_beside_functions_and_is_not_forced_to_call_o
 
 
 def test_chat_has_the_web_search_of_models_that_always_search() -> None:
-    body = encode(CHAT, [nh.WebSearch(user_location=nh.UserLocation(country="DE"), context_size="high")])
+    body = encode(
+        CHAT, [nh.models.WebSearch(user_location=nh.models.UserLocation(country="DE"), context_size="high")]
+    )
     assert body["web_search_options"] == {
         "search_context_size": "high",
         "user_location": {"type": "approximate", "approximate": {"country": "DE"}},
     }
-    assert encode(CHAT, [nh.WebSearch()])["web_search_options"] == {}
+    assert encode(CHAT, [nh.models.WebSearch()])["web_search_options"] == {}
 
 
 @pytest.mark.parametrize(
     ("codec", "tool", "words"),
     [
-        (CHAT, nh.CodeExecution(), "Chat Completions protocol has no CodeExecution.*OpenAI Responses has it"),
-        (CHAT, nh.FileSearch(vector_store_ids=["v"]), "Chat Completions protocol has no FileSearch"),
-        (CHAT, nh.WebSearch(max_uses=1), "no 'max_uses' of WebSearch"),
-        (CHAT, nh.WebSearch(allowed_domains=["a.example"]), "no 'allowed_domains' of WebSearch"),
-        (MESSAGES, nh.FileSearch(vector_store_ids=["v"]), "Anthropic Messages protocol has no FileSearch"),
-        (MESSAGES, nh.WebSearch(context_size="low"), "no 'context_size' of WebSearch"),
-        (RESPONSES, nh.WebSearch(blocked_domains=["a.example"]), "no 'blocked_domains' of WebSearch"),
-        (GEMINI, nh.WebSearch(max_uses=1), "Gemini protocol has no 'max_uses' of WebSearch"),
-        (GEMINI, nh.WebSearch(user_location=BERLIN), "no 'user_location' of WebSearch"),
-        (GEMINI, nh.CodeExecution(container="c"), "no 'container' of CodeExecution"),
-        (GEMINI, nh.FileSearch(vector_store_ids=["v"], max_uses=1), "no 'max_uses' of FileSearch"),
+        (
+            CHAT,
+            nh.models.CodeExecution(),
+            "Chat Completions protocol has no CodeExecution.*OpenAI Responses has it",
+        ),
+        (CHAT, nh.models.FileSearch(vector_store_ids=["v"]), "Chat Completions protocol has no FileSearch"),
+        (CHAT, nh.models.WebSearch(max_uses=1), "no 'max_uses' of WebSearch"),
+        (CHAT, nh.models.WebSearch(allowed_domains=["a.example"]), "no 'allowed_domains' of WebSearch"),
+        (
+            MESSAGES,
+            nh.models.FileSearch(vector_store_ids=["v"]),
+            "Anthropic Messages protocol has no FileSearch",
+        ),
+        (MESSAGES, nh.models.WebSearch(context_size="low"), "no 'context_size' of WebSearch"),
+        (RESPONSES, nh.models.WebSearch(blocked_domains=["a.example"]), "no 'blocked_domains' of WebSearch"),
+        (GEMINI, nh.models.WebSearch(max_uses=1), "Gemini protocol has no 'max_uses' of WebSearch"),
+        (GEMINI, nh.models.WebSearch(user_location=BERLIN), "no 'user_location' of WebSearch"),
+        (GEMINI, nh.models.CodeExecution(container="c"), "no 'container' of CodeExecution"),
+        (GEMINI, nh.models.FileSearch(vector_store_ids=["v"], max_uses=1), "no 'max_uses' of FileSearch"),
     ],
 )
 def test_a_tool_or_option_that_a_protocol_lacks_is_refused(
@@ -207,22 +225,22 @@ def test_a_tool_or_option_that_a_protocol_lacks_is_refused(
 def test_a_tool_of_the_same_name_is_refused_where_names_are_shared() -> None:
     own = ToolDefinition(name="web_search", description="Ours.", parameters={"type": "object"})
     with pytest.raises(ConfigurationError, match="a tool named 'web_search' beside the native one"):
-        encode(MESSAGES, [nh.WebSearch()], tools=(own,))
-    assert len(encode(RESPONSES, [nh.WebSearch()], tools=(own,))["tools"]) == 2
+        encode(MESSAGES, [nh.models.WebSearch()], tools=(own,))
+    assert len(encode(RESPONSES, [nh.models.WebSearch()], tools=(own,))["tools"]) == 2
 
 
 @ALL
 @pytest.mark.parametrize(
     ("native", "words"),
     [
-        (nh.WebSearch(), "'native_tools' is a list.*not WebSearch"),
+        (nh.models.WebSearch(), "'native_tools' is a list.*not WebSearch"),
         ("web_search", "'native_tools' is a list.*not str 'web_search'"),
         (["web_search"], "holds WebSearch, CodeExecution and FileSearch objects.*not str 'web_search'"),
-        ([{"type": "web_search"}], "objects, such as nighthawk_async.WebSearch.*not dict"),
-        ([nh.WebSearch], "not the class WebSearch itself"),
+        ([{"type": "web_search"}], "objects, such as nighthawk_async.models.WebSearch.*not dict"),
+        ([nh.models.WebSearch], "not the class WebSearch itself"),
         ([object()], "not object"),
         ([None], "not NoneType"),
-        ([nh.WebSearch(), nh.WebSearch(max_uses=1)], "holds WebSearch twice"),
+        ([nh.models.WebSearch(), nh.models.WebSearch(max_uses=1)], "holds WebSearch twice"),
     ],
 )
 def test_anything_else_in_the_setting_is_refused(codec: Codec, native: object, words: str) -> None:
@@ -239,25 +257,34 @@ def test_none_of_them_changes_nothing(codec: Codec, native: object) -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: nh.WebSearch(max_uses=0), "WebSearch: max_uses is a whole number of at least 1.*not 0"),
-        (lambda: nh.WebSearch(max_uses=-1), "max_uses"),
-        (lambda: nh.WebSearch(max_uses=True), "max_uses"),
-        (lambda: nh.WebSearch(max_uses=1.5), "max_uses"),  # pyright: ignore[reportArgumentType]
-        (lambda: nh.WebSearch(max_uses="3"), "max_uses"),  # pyright: ignore[reportArgumentType]
-        (lambda: nh.WebSearch(allowed_domains="a.example"), r"list of texts.*not 'a.example'"),  # pyright: ignore
-        (lambda: nh.WebSearch(allowed_domains=[""]), "allowed_domains is a list of texts"),
-        (lambda: nh.WebSearch(allowed_domains=[1]), "allowed_domains is a list of texts"),  # pyright: ignore
-        (lambda: nh.WebSearch(allowed_domains=["https://a.example"]), "write a domain alone"),
-        (lambda: nh.WebSearch(allowed_domains=["a.example"], blocked_domains=["b.example"]), "not both"),
-        (lambda: nh.WebSearch(user_location="Berlin"), "user_location is a UserLocation"),  # pyright: ignore
-        (lambda: nh.WebSearch(context_size="huge"), "'low', 'medium' or 'high'"),  # pyright: ignore
-        (lambda: nh.UserLocation(), "give one of city, region, country and timezone"),
-        (lambda: nh.UserLocation(city=""), "city is a text"),
-        (lambda: nh.UserLocation(country="Germany"), "a code of two letters, such as 'DE', not 'Germany'"),
-        (lambda: nh.CodeExecution(container=" "), "container is a text"),
-        (lambda: nh.FileSearch(vector_store_ids=()), "names no store"),
-        (lambda: nh.FileSearch(vector_store_ids="vs_1"), "list of texts, such as"),  # pyright: ignore
-        (lambda: nh.FileSearch(vector_store_ids=["vs_1"], max_results=0), "max_results"),
+        (
+            lambda: nh.models.WebSearch(max_uses=0),
+            "WebSearch: max_uses is a whole number of at least 1.*not 0",
+        ),
+        (lambda: nh.models.WebSearch(max_uses=-1), "max_uses"),
+        (lambda: nh.models.WebSearch(max_uses=True), "max_uses"),
+        (lambda: nh.models.WebSearch(max_uses=1.5), "max_uses"),  # pyright: ignore[reportArgumentType]
+        (lambda: nh.models.WebSearch(max_uses="3"), "max_uses"),  # pyright: ignore[reportArgumentType]
+        (lambda: nh.models.WebSearch(allowed_domains="a.example"), r"list of texts.*not 'a.example'"),  # pyright: ignore
+        (lambda: nh.models.WebSearch(allowed_domains=[""]), "allowed_domains is a list of texts"),
+        (lambda: nh.models.WebSearch(allowed_domains=[1]), "allowed_domains is a list of texts"),  # pyright: ignore
+        (lambda: nh.models.WebSearch(allowed_domains=["https://a.example"]), "write a domain alone"),
+        (
+            lambda: nh.models.WebSearch(allowed_domains=["a.example"], blocked_domains=["b.example"]),
+            "not both",
+        ),
+        (lambda: nh.models.WebSearch(user_location="Berlin"), "user_location is a UserLocation"),  # pyright: ignore
+        (lambda: nh.models.WebSearch(context_size="huge"), "'low', 'medium' or 'high'"),  # pyright: ignore
+        (lambda: nh.models.UserLocation(), "give one of city, region, country and timezone"),
+        (lambda: nh.models.UserLocation(city=""), "city is a text"),
+        (
+            lambda: nh.models.UserLocation(country="Germany"),
+            "a code of two letters, such as 'DE', not 'Germany'",
+        ),
+        (lambda: nh.models.CodeExecution(container=" "), "container is a text"),
+        (lambda: nh.models.FileSearch(vector_store_ids=()), "names no store"),
+        (lambda: nh.models.FileSearch(vector_store_ids="vs_1"), "list of texts, such as"),  # pyright: ignore
+        (lambda: nh.models.FileSearch(vector_store_ids=["vs_1"], max_results=0), "max_results"),
     ],
 )
 def test_bad_values_are_refused_when_the_tool_is_made(make: Any, words: str) -> None:
@@ -266,9 +293,13 @@ def test_bad_values_are_refused_when_the_tool_is_made(make: Any, words: str) -> 
 
 
 def test_lists_become_tuples_so_that_tools_can_be_compared() -> None:
-    assert nh.WebSearch(allowed_domains=[" a.example"]) == nh.WebSearch(allowed_domains=("a.example",))
-    assert hash(nh.FileSearch(vector_store_ids=["a"])) == hash(nh.FileSearch(vector_store_ids=("a",)))
-    assert nh.WebSearch().name == "web_search"
+    assert nh.models.WebSearch(allowed_domains=[" a.example"]) == nh.models.WebSearch(
+        allowed_domains=("a.example",)
+    )
+    assert hash(nh.models.FileSearch(vector_store_ids=["a"])) == hash(
+        nh.models.FileSearch(vector_store_ids=("a",))
+    )
+    assert nh.models.WebSearch().name == "web_search"
 
 
 def test_messages_stays_in_the_container_of_the_responses_since_the_last_question() -> None:
@@ -283,7 +314,7 @@ def test_messages_stays_in_the_container_of_the_responses_since_the_last_questio
     )
     answered = AssistantMessage(provider_content=ran)
     results = ToolResultsMessage(results=(ToolResult(call_id="t", name="look", content=("seen",)),))
-    body = encode(MESSAGES, [nh.CodeExecution()], messages=[QUESTION, answered, results])
+    body = encode(MESSAGES, [nh.models.CodeExecution()], messages=[QUESTION, answered, results])
     assert body["container"] == "container_1"
     assert [block["type"] for block in body["messages"][1]["content"]] == [
         "server_tool_use",
@@ -291,8 +322,10 @@ def test_messages_stays_in_the_container_of_the_responses_since_the_last_questio
         "tool_use",
     ]
     later = [QUESTION, answered, results, AssistantMessage(text="Done."), QUESTION]
-    assert "container" not in encode(MESSAGES, [nh.CodeExecution()], messages=later)
-    given = encode(MESSAGES, [nh.CodeExecution(container="mine")], messages=[QUESTION, answered, results])
+    assert "container" not in encode(MESSAGES, [nh.models.CodeExecution()], messages=later)
+    given = encode(
+        MESSAGES, [nh.models.CodeExecution(container="mine")], messages=[QUESTION, answered, results]
+    )
     assert given["container"] == "mine"
     assert "container" not in encode(MESSAGES, messages=[QUESTION, answered, results])
 
@@ -302,7 +335,7 @@ def test_a_half_turn_is_sent_back_without_a_mark_for_the_cache() -> None:
     half = AssistantMessage(provider_content=ProviderContent(protocol="anthropic", items=(item,)))
     body = encode(
         MESSAGES,
-        [nh.WebSearch()],
+        [nh.models.WebSearch()],
         messages=[QUESTION, half],
         capabilities=ModelCapabilities(prompt_caching=True),
     )
@@ -333,7 +366,9 @@ def test_tools_of_extra_body_are_added(codec: Codec, name: str) -> None:
 @pytest.mark.parametrize("field", ["functionDeclarations", "function_declarations"])
 def test_functions_that_extra_body_adds_for_gemini_join_the_others(field: str) -> None:
     theirs = {"name": "theirs", "description": "Theirs."}
-    body = encode(GEMINI, [nh.WebSearch()], extra_body={"tools": [{field: [theirs]}, {"urlContext": {}}]})
+    body = encode(
+        GEMINI, [nh.models.WebSearch()], extra_body={"tools": [{field: [theirs]}, {"urlContext": {}}]}
+    )
     assert body["tools"] == [
         {"googleSearch": {}},
         {"functionDeclarations": [{"name": "look", "description": "Looks."}, theirs]},
@@ -355,9 +390,14 @@ def test_malformed_tools_of_extra_body_are_refused(codec: Codec, tools: object) 
     [
         (CHAT, None, {"type": "function", "function": {"name": "look"}}, "look"),
         (RESPONSES, None, {"type": "function", "name": "look"}, "look"),
-        (RESPONSES, [nh.WebSearch()], {"type": "web_search"}, "web_search"),
+        (RESPONSES, [nh.models.WebSearch()], {"type": "web_search"}, "web_search"),
         (MESSAGES, None, {"name": "look", "input_schema": {}}, "look"),
-        (MESSAGES, [nh.WebSearch()], {"type": "web_search_20260209", "name": "web_search"}, "web_search"),
+        (
+            MESSAGES,
+            [nh.models.WebSearch()],
+            {"type": "web_search_20260209", "name": "web_search"},
+            "web_search",
+        ),
         (GEMINI, None, {"functionDeclarations": [{"name": "look"}]}, "look"),
     ],
 )

@@ -5,8 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nighthawk_async.types.messages import AssistantMessage, ProviderContent, UserMessage
 from nighthawk_async.types.model import ModelEvent, ModelRequest, ReasoningDelta, ResponseFinished

@@ -147,9 +147,9 @@ def test_known_and_unknown_settings_go_into_the_body_and_transport_settings_do_n
         "base_url": "http://localhost",
         "api_key": "secret",
         "extra_headers": {"x": "y"},
-        "timeout_seconds": 1,
-        "connect_timeout_seconds": 1,
-        "idle_timeout_seconds": 1,
+        "timeout": 1,
+        "connect_timeout": 1,
+        "idle_timeout": 1,
         "max_retries": 0,
         "capabilities": {},
     }

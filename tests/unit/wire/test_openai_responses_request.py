@@ -153,7 +153,7 @@ def test_settings_are_written_by_the_protocols_names() -> None:
 
 
 def test_settings_of_the_transport_stay_out_of_the_body() -> None:
-    body = encode_with(base_url="http://localhost", api_key="secret", max_retries=0, idle_timeout_seconds=1)
+    body = encode_with(base_url="http://localhost", api_key="secret", max_retries=0, idle_timeout=1)
     assert body.keys() == {"model", "stream", "store", "input"}
 
 

@@ -3,8 +3,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nighthawk_async.errors import ConfigurationError
 from nighthawk_async.wire.transport_settings import merge_extra_body

@@ -53,10 +53,11 @@ from .security import Guard, checked_hosts, checked_tokens
 
 if TYPE_CHECKING:
     from ... import journal as journals
-    from ...journal import store_tree
+    from ...journal import located, store_tree
     from . import stored_budgets, stored_questions
 else:  # other dashboards need no database
     journals = LazyModule("nighthawk_async.journal")
+    located = LazyModule("nighthawk_async.journal.located")
     store_tree = LazyModule("nighthawk_async.journal.store_tree")
     stored_budgets = LazyModule("nighthawk_async.asgi.dashboard.stored_budgets")
     stored_questions = LazyModule("nighthawk_async.asgi.dashboard.stored_questions")
@@ -118,7 +119,7 @@ class Dashboard:
     """A page on which people observe a running program and control it: an ASGI application.
 
         dashboard = Dashboard(tree, token=os.environ["DASHBOARD_TOKEN"])
-        routes = [Mount("/dashboard", dashboard), Mount("/", NighthawkMiddleware(api, executor=e, tree=tree))]
+        routes = [Mount("/dashboard", dashboard), Mount("/", NighthawkMiddleware(api, model=m, tree=tree))]
 
     Mount it under any path, on Trio or asyncio. Without a token it is read-only. With one, people who have
     the token can cancel, steer, suspend and resume nodes, and answer questions and requests for approval that
@@ -126,8 +127,8 @@ class Dashboard:
 
     Args:
         tree: The task tree to show; None for the tree that is active where the dashboard is served.
-        journal: The store of durable runs to show instead: the runs of all processes, past, parked and in
-            progress. Answers to their questions go into the store.
+        journal: The store of durable runs to show instead, its path or its address: the runs of all
+            processes, past, parked and in progress. Answers to their questions go into the store.
         max_runs: The maximum number of runs of the store: those that have not ended, then those that ended
             last.
         token: The secret that permits changes: a text of at least 16 characters, or one for each name, where
@@ -150,7 +151,7 @@ class Dashboard:
         self,
         tree: TaskTree | None = None,
         *,
-        journal: "journals.JournalStore | None" = None,
+        journal: "journals.JournalStore | located.StoreLocation | None" = None,
         max_runs: int = 200,
         token: str | Mapping[str, str] | None = None,
         protect_reading: bool = False,
@@ -178,6 +179,7 @@ class Dashboard:
             return
         if tree is not None:
             raise NighthawkError("a dashboard shows a task tree, or the runs of a journal")
+        journal = located.store_at(journal)
         self._followed = store_tree.StoreTree(journal, max_runs=max_runs)
         self._people = stored_questions.StoredQuestions(journal, self._followed)
         self._tree, self._human = self._followed.tree, journal.people()

@@ -16,7 +16,7 @@ from ...kernel.conclude import OutcomeRefusedError, StepResult
 from ...kernel.environment import get_environment, using_environment
 from ...kernel.events import VerificationRefused, report
 from ...kernel.policy import Policy
-from ...parallel import call_any
+from ...parallel.calling import call_any
 from ...types.outcomes import StepOutcome
 from ...values.error_text import callable_name
 from .inspection import Continue, Proposal, Verification

@@ -98,7 +98,7 @@ async def request_approval(
     arguments: Mapping[str, object] | None = None,
     quorum: int = 1,
     approvers: Collection[str] | None = None,
-    expires: float | None = None,
+    timeout: float | None = None,  # noqa: ASYNC109  (counts over all lives)
 ) -> Approval:
     """Ask people to approve an action, through the handler of the run or scope, and wait for the approval.
 
@@ -111,7 +111,7 @@ async def request_approval(
         arguments: The arguments by name. Values need a stable JSON form; see `human.digest`.
         quorum: The number of different people who must approve.
         approvers: The people who may answer; None for everybody.
-        expires: The seconds until the request, and the approval, expires; None for never.
+        timeout: The seconds until the request, and the approval, expires; None for never.
 
     Returns:
         The approval.
@@ -125,9 +125,9 @@ async def request_approval(
         NighthawkError: An argument is invalid.
     """
     _check_action(action, arguments)
-    _check_numbers(quorum, expires)
+    _check_numbers(quorum, timeout)
     asked = _checked_approvers(approvers, quorum)
-    return await ask_for_approval(action, arguments or {}, quorum=quorum, asked=asked, expires=expires)
+    return await ask_for_approval(action, arguments or {}, quorum=quorum, asked=asked, seconds=timeout)
 
 
 async def ask_for_approval(
@@ -136,7 +136,7 @@ async def ask_for_approval(
     *,
     quorum: int = 1,
     asked: frozenset[str] | None = None,
-    expires: float | None = None,
+    seconds: float | None = None,
     implementation: str = "",
 ) -> Approval:
     """Ask people; see `request_approval`.
@@ -146,16 +146,16 @@ async def ask_for_approval(
         arguments: The arguments by name.
         quorum: The number of different people who must approve.
         asked: The people who may answer; None for everybody.
-        expires: The seconds until the request, and the approval, expires; None for never.
+        seconds: The seconds until the request, and the approval, expires; None for never.
         implementation: The digest of what will run; see `ApprovalRequest`.
     """
     digested = digest_action(action, arguments)
     record = await ApprovalRecord.begin(digested, quorum=quorum, approvers=asked)
-    seconds = math.inf if expires is None else expires
+    left = math.inf if seconds is None else seconds
     if record is not None:
-        seconds = record.remaining_of(seconds)
+        left = record.remaining_of(left)
     roles = roles_of(find_human_handler())
-    ballot = Ballot(quorum=quorum, approvers=asked, expires=seconds, roles=roles)
+    ballot = Ballot(quorum=quorum, approvers=asked, timeout=left, roles=roles)
     request = ApprovalRequest(
         id=uuid.uuid4().hex if record is None else record.id,
         action=action,
@@ -169,7 +169,7 @@ async def ask_for_approval(
     )
     report = _Report(request, find_human_observer())
     with approval_node(request):
-        return await _decide(request, report, record, arguments, expires)
+        return await _decide(request, report, record, arguments, seconds)
 
 
 async def _decide(
@@ -177,11 +177,11 @@ async def _decide(
     report: "_Report",
     record: ApprovalRecord | None,
     arguments: Mapping[str, object],
-    expires: float | None,
+    seconds: float | None,
 ) -> Approval:
     """Return the approval of the request and of the arguments as they are now; the decision is recorded."""
     try:
-        approval = await _collect_answers(request, find_human_handler(), report, record, expires)
+        approval = await _collect_answers(request, find_human_handler(), report, record, seconds)
         if not approval.is_valid and (record is None or record.decision is None):
             raise _expired(request.action)
         _check_unchanged(request.action, arguments, request.digest)
@@ -244,7 +244,7 @@ async def _collect_answers(
     handler: HumanHandler | None,
     report: _Report,
     record: ApprovalRecord | None,
-    expires: float | None,
+    seconds: float | None,
 ) -> Approval:
     """Wait until a request is answered; it never stays pending, even after an error."""
     try:
@@ -258,9 +258,9 @@ async def _collect_answers(
             if record is None or handler is None:
                 await ask()
             else:
-                await record.wait_for_votes(request, expires, ask)
+                await record.wait_for_votes(request, seconds, ask)
         elif record is not None and record.needs_end:
-            await record.wait_for_votes(request, expires, _take_no_more)
+            await record.wait_for_votes(request, seconds, _take_no_more)
         report.catch_up()
         approval = _result(request)
     except BaseException as error:
@@ -368,10 +368,10 @@ def _check_action(action: object, arguments: object) -> None:
         raise NighthawkError(f"The arguments of an action are a mapping with names, not {arguments!r}.")
 
 
-def _check_numbers(quorum: object, expires: object) -> None:
+def _check_numbers(quorum: object, timeout: object) -> None:
     try:
         check_whole_number("quorum", quorum, least=1)
-        check_seconds("expires", expires, or_none=True)
+        check_seconds("timeout", timeout, or_none=True)
     except ValueError as error:
         raise NighthawkError(str(error)) from None
 

@@ -238,14 +238,14 @@ class Ballot:
     Args:
         quorum: The number of different people who must approve.
         approvers: The people who may answer; None for everybody.
-        expires: The seconds until it expires; infinity for never.
+        timeout: The seconds until it expires; infinity for never.
         roles: The people of the roles that it may be handed on to.
     """
 
     __slots__ = ("_changed", "_clock_offset", "_loop", "expires_at", "on_revoke", "on_vote", "votes")
 
     def __init__(
-        self, *, quorum: int, approvers: frozenset[str] | None, expires: float, roles: Roles = NO_ROLES
+        self, *, quorum: int, approvers: frozenset[str] | None, timeout: float, roles: Roles = NO_ROLES
     ) -> None:
         self.votes = Votes(quorum=quorum, approvers=approvers, roles=roles)
         self.on_vote: Callable[[Vote], object] | None = None
@@ -254,7 +254,7 @@ class Ballot:
         """Revokes the approval for a person and a reason, while it is remembered; None when it is not."""
         self._loop = EventLoop()
         self._clock_offset = anyio.current_time() - time.monotonic()
-        self.expires_at = anyio.current_time() + expires
+        self.expires_at = anyio.current_time() + timeout
         """The time at which it expires, on the clock of `anyio.current_time`; infinity for never."""
         self._changed = anyio.Event()
 

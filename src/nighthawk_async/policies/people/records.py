@@ -216,20 +216,20 @@ class ApprovalRecord(PeopleRecord):
     async def wait_for_votes(
         self,
         request: ApprovalRequest,
-        expires: float | None,
+        seconds: float | None,
         wait: Callable[[GivenAnswers], Awaitable[None]],
     ) -> None:
         """Wait until the request is decided, by votes that may come through the store.
 
         Args:
             request: The request.
-            expires: The seconds until it expires, over all lives; None for never.
+            seconds: The seconds until it expires, over all lives; None for never.
             wait: Waits for that.
         """
         content = dict(self._content)
         if request.roles:
             content["roles"] = {name: sorted(people) for name, people in request.roles.items()}
-        asked = AskedQuestion(id=self.id, kind="approval", content=content, ends_at=self.ends_at(expires))
+        asked = AskedQuestion(id=self.id, kind="approval", content=content, ends_at=self.ends_at(seconds))
         await self.journal.wait_for_people(self._place, asked, wait)
 
     async def count_votes(self, answers: GivenAnswers, ballot: Ballot) -> None:

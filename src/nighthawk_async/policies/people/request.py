@@ -139,7 +139,7 @@ class ApprovalRequest:
 
     @property
     def risks(self) -> tuple[Risk, ...]:
-        """The risks of the shell command to approve, as `nighthawk_async.rule` has them; empty for others."""
+        """The risks of the shell command to approve, as `policies.rule` has them; empty for others."""
         return tuple(sorted(risks_of_arguments(self.arguments) or ()))
 
     @property

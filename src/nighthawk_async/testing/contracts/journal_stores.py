@@ -7,7 +7,8 @@ from typing import ClassVar
 import anyio
 
 from ...errors import NighthawkError
-from ...journal import JournalStore, RunInProgressError, Worker, once, receive
+from ...journal import JournalStore, RunInProgressError, Worker, receive
+from ...journal.effects import once
 from ...runs import run
 from .promises import Contract, broken, check, in_time
 from .steps import AddingModel, add_up

@@ -194,7 +194,7 @@ async def test_a_default_is_shown_where_it_is_plain_data(default: object, text: 
 
 async def test_it_is_told_until_when_an_approval_can_be_given() -> None:
     before = time.time()
-    async with asking(lambda: request_approval("refund", expires=3600)) as asked:
+    async with asking(lambda: request_approval("refund", timeout=3600)) as asked:
         shown = data_of(await fetch(asked.dashboard, await asked.path()))["question"]
         assert before + 3599 < shown["expires_at"] < time.time() + 3601
         again = data_of(await fetch(asked.dashboard, await asked.path()))["question"]
@@ -231,7 +231,7 @@ async def test_an_application_with_a_middleware_asks_at_the_dashboard_beside_it(
         assert scope["type"] == "http"
         await answer(send, await ask_user("What colour?"))
 
-    both = dashboard.beside(NighthawkMiddleware(app, executor=ScriptedExecutor()))
+    both = dashboard.beside(NighthawkMiddleware(app, model=ScriptedExecutor()))
     lifespan = open_lifespan(both) if with_lifespan else nullcontext()
     async with lifespan, open_connection(both, http_scope("/")) as connection:
         async with reading(both, "/dashboard/api/changes") as reader:

@@ -5,8 +5,7 @@ from typing import Any
 
 import anyio
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nighthawk_async.asgi import Dashboard, NighthawkMiddleware
 from nighthawk_async.asgi.dashboard.live import Changes, changes_between, changes_since, everything
@@ -203,7 +202,7 @@ async def test_numbers_that_a_browser_would_round_are_told_as_texts() -> None:
 
 async def test_requests_to_a_dashboard_inside_the_middleware_are_not_shown() -> None:
     tree = TaskTree()
-    app = NighthawkMiddleware(Dashboard(tree), executor=ScriptedExecutor(), tree=tree)
+    app = NighthawkMiddleware(Dashboard(tree), model=ScriptedExecutor(), tree=tree)
     assert (await fetch(app)).status == 200
     shown = data_of(await fetch(app, "/api/tree"))
     assert {child["kind"] for child in shown["tree"]["children"]} == {"run"}

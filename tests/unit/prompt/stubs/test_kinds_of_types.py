@@ -27,8 +27,7 @@ import msgspec
 import pydantic
 import pytest
 from pydantic import AliasChoices, AliasPath, BaseModel, Discriminator, Field, RootModel, Tag, computed_field
-from typing_extensions import TypeAliasType
-from typing_extensions import TypedDict as ExtendedTypedDict
+from typing_extensions import TypeAliasType, TypedDict as ExtendedTypedDict
 
 from nighthawk_async.prompt.stubs import TypeNames, stub_of
 from tests.cases import every

@@ -5,8 +5,7 @@ import enum
 from typing import Annotated, Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from pydantic import BaseModel, Field, create_model
 
 from nighthawk_async.configuration import StepContextLimits

@@ -13,4 +13,4 @@ class TestProcesses(PlacementContract):
     cancellations = 8
 
     def make_placement(self) -> Placement:
-        return Processes(1, calls_per_worker=3, max_placements=1)
+        return Processes(1, max_concurrent_per_worker=3, max_placements=1)

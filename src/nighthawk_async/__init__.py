@@ -85,6 +85,7 @@ if TYPE_CHECKING:
     from .policies.partial_values import partial_values
     from .policies.permissions.permissions import permissions
     from .policies.permissions.rules import rule
+    from .policies.text_stream import stream_text
     from .runs import run, start_run, start_run_sync
     from .sandbox.declaration import Sandbox
     from .scopes import scope
@@ -167,6 +168,7 @@ else:
             "policies.partial_values": ("partial_values",),
             "policies.permissions.permissions": ("permissions",),
             "policies.permissions.rules": ("rule",),
+            "policies.text_stream": ("stream_text",),
             "runs": ("run", "start_run", "start_run_sync"),
             "sandbox.declaration": ("Sandbox",),
             "scopes": ("scope",),
@@ -281,6 +283,7 @@ __all__ = [
     "start_run_sync",
     "step",
     "step_sync",
+    "stream_text",
     "telemetry",
     "tool",
     "tool_set",

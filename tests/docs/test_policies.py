@@ -24,9 +24,7 @@ IN_WORDS = {
     Position.CODE: "the level of code (`code=…`)",
     Position.SHARED_OBJECTS: "shared objects (`concurrent_mutation=…`)",
     Position.PASTS: "a past (`past=…`)",
-    Position.READERS: (
-        "readers of partial values ([`partial_values`](steps.md#values-while-they-arrive))"
-    ),
+    Position.READERS: ("readers of partial values ([`partial_values`](steps.md#values-while-they-arrive))"),
     Position.COMPACTION: "compaction ([long steps](steps.md#long-steps))",
     Position.MODEL: "recorders ([`cassette`](testing.md#recorded-exchanges))",
     Position.EGRESS: "egress (`egress=…`)",

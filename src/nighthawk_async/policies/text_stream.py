@@ -136,7 +136,7 @@ class _Text:
         if self.is_over:
             raise TextReplacedError(
                 "The text that was streamed is not the one that was written at last: an answer was refused "
-                "and written anew, or a hook or a validator changed it. `text` of the error has the last one.",
+                "and written anew, or a hook changed it. `text` of the error has the last one.",
                 text=self._latest,
             )
         return ""

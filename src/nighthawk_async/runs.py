@@ -1,6 +1,7 @@
 """`run`: the context manager in which steps run (specification 10)."""
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar, Never, ParamSpec, TypeVar, cast, get_args
 
 from .actors.errors import check_seconds
@@ -217,6 +218,7 @@ def run(
 
 
 def _starting(make: Callable[Parameters, Run]) -> Callable[Parameters, Coroutine[Any, Any, Run]]:
+    @wraps(make, assigned=())  # `help` and consoles show the signature of `run`
     async def start_run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Run:
         return await make(*args, **kwargs).start()
 
@@ -224,6 +226,7 @@ def _starting(make: Callable[Parameters, Run]) -> Callable[Parameters, Coroutine
 
 
 def _starting_from_sync(make: Callable[Parameters, Run]) -> Callable[Parameters, Run]:
+    @wraps(make, assigned=())
     def start_run_sync(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Run:
         return make(*args, **kwargs).start_sync()
 

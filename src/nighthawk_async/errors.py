@@ -1,4 +1,4 @@
-"""Errors of the library. Floor 0. Those of `actors`, `parallel` and other packages stand there.
+"""Errors of the library. Those of `actors`, `parallel` and other packages stand there.
 
     NighthawkError
     ├── NaturalParseError           a natural block, its bindings or its frontmatter are malformed

@@ -296,14 +296,12 @@ def _no_block(function: FunctionType, node: FunctionNode, nested: Sequence[Neste
     if nested:
         message += f". The block at line {nested[0].line} is that of {nested[0].name}, inside of it"
     code = function.__code__
-    line = code.co_firstlineno
     for statement in own_statements(node.body):
         text = text_of(statement.value) if isinstance(statement, ast.Expr) else None
         if text is not None and (problem := sentinel_problem(text, is_natural=True)):
             message += f". The text at line {statement.lineno} is none: {problem}; begin it with 'natural\\n'"
-            line = statement.lineno
             break
-    return NaturalParseError(message, filename=code.co_filename, line=line)
+    return NaturalParseError(message, filename=code.co_filename, line=code.co_firstlineno)
 
 
 def _annotations_of_bindings(

@@ -37,6 +37,8 @@ PROJECT_FILE = HERE / "pyproject.toml"
 PROJECT = nox.project.load_toml(PROJECT_FILE)
 RUNNING_PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 SUPPORTED_PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
+NOT_FOR_BLOCKS = ("ARG001", "ARG002", "COM812", "CPY001", "D", "INP001", "S101", "T201")
+"""Rules of ruff that docs/linters-and-type-checkers.md leaves out of all: blocks, and matters of taste."""
 CODE = ["src", "tests", "benchmarks", "examples", "noxfile.py"]
 
 
@@ -410,6 +412,10 @@ def check_first_pages(session: nox.Session, folder: Path, *, cache: Path) -> Non
         cache: Where mypy keeps what it knows of the library, for all of them.
     """
     session.run("ruff", "check", "--isolated", "--no-cache", "examples")
+    programs = sorted(str(each) for each in Path("examples").glob("*.py"))
+    chosen = ("--select", "ALL", "--ignore", ",".join(NOT_FOR_BLOCKS), "--line-length", "110")
+    session.run("ruff", "check", "--isolated", "--no-cache", *chosen, *programs)
+    session.run("pylint", "--errors-only", *programs)
     for made in (folder, *sorted({each.parent for each in folder.glob("*/*.py")})):
         files = [str(each.relative_to(made)) for each in sorted(made.glob("*.py"))]
         with session.chdir(made):  # as its reader does, for whom the files of the folder are their own

@@ -25,7 +25,7 @@ async def main(texts: list[str]) -> list[str]:
     async with nh.run(MODEL, resilience=resilience, budget=budget):
         try:
             for text in texts:
-                summaries.append(await summarize(text))
+                summaries += [await summarize(text)]
         except nh.BudgetExceededError as error:
             print("stopped:", error)
         print("used:", nh.get_usage_meter().usage)

@@ -1,18 +1,5 @@
 """Natural-language blocks in Python as structured-concurrency actors, on Trio or asyncio.
 
-Packages by floor, lowest first; each imports only from lower floors (`tests/architecture/test_floors.py`):
-
-    0  errors, pickling, types, secret_names, configuration, observation, tracing, executions, causes,
-       sealed_attributes, sensitive_paths, system_calls, threads, backoff, lazy_exports, signatures,
-       suggestions, process_marks, placements
-    1  confined_files, shell_words, line_process, natural, prompt, wire, catalog, actors, parallel
-    2  command_risks, ports, journal_ports, credentials, values, telemetry_settings
-    3  kernel
-    4  agent, policies, models, telemetry, observe, recording, runtime
-    5  executors, coding_agents, compaction, transcripts, journal, memory, sandbox, skills
-    6  functions, runs, scopes, steps, hooks, human, oversight, resilience, library, asgi, mcp, evals,
-       distributed, testing, cli, and this module
-
 Exports are loaded on first use: a program that defines no budget, asks no person and starts no actor does not
 import the code for these. Type checkers and editors read the imports under `TYPE_CHECKING`.
 """
@@ -89,6 +76,7 @@ if TYPE_CHECKING:
     from .policies.egress.egress import egress
     from .policies.partial_values import partial_values as partial_values
     from .policies.permissions.permissions import permissions
+    from .policies.text_stream import stream_text
     from .runs import run, start_run, start_run_sync as start_run_sync
     from .sandbox.declaration import Sandbox
     from .scopes import scope
@@ -187,6 +175,7 @@ else:
             "policies.egress.egress": ("egress",),
             "policies.partial_values": ("partial_values",),
             "policies.permissions.permissions": ("permissions",),
+            "policies.text_stream": ("stream_text",),
             "runs": (
                 "run",
                 "start_run",
@@ -274,6 +263,7 @@ __all__ = [
     "skills",
     "start_run",
     "step",
+    "stream_text",
     "tool",
     "tool_set",
     "transcript",

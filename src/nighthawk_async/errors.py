@@ -1,4 +1,4 @@
-"""Errors of the library. Floor 0. Those of `actors`, `parallel` and other packages stand there.
+"""Errors of the library. Those of `actors`, `parallel` and other packages stand there.
 
     NighthawkError
     ├── NaturalParseError           a natural block, its bindings or its frontmatter are malformed
@@ -17,6 +17,7 @@
     │   ├── StepRejectedError           oversight, or a hook, refused a step or its commit
     │   ├── VerificationError           a check refused every outcome that the model proposed
     │   └── StepEndedError              a message reached a step actor that had already stopped
+    ├── TextReplacedError           a text was replaced after a part of it had been streamed
     ├── RunForkedError              a run was opened before this process was forked, in another one
     ├── BudgetExceededError         a budget has no room for an operation
     ├── EgressDeniedError           a host may not be reached in this run or scope
@@ -259,6 +260,19 @@ class VerificationError(ExecutionError):
     def __init__(self, message: str, *, feedback: str = "") -> None:
         super().__init__(message)
         self.feedback = feedback
+
+
+class TextReplacedError(NighthawkError):
+    """A text was replaced after a part of it had been streamed, by another one that begins differently.
+
+    Args:
+        message: The failure.
+        text: The text that was written at last.
+    """
+
+    def __init__(self, message: str, *, text: str = "") -> None:
+        super().__init__(message)
+        self.text = text
 
 
 class StepEndedError(ExecutionError):

@@ -1,4 +1,4 @@
-"""Hooks: functions that are called for events, and may veto or modify operations. Floor 6.
+"""Hooks: functions that are called for events, and may veto or modify operations.
 
 `Hooks` holds them, `nighthawk_async.run(hooks=…)` and `scope(hooks=…)` activate them. The docstring of an
 event says when it happens and which answers a hook may give.

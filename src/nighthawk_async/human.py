@@ -1,4 +1,4 @@
-"""People in the loop: asking for answers and approvals, and the handlers that reach people. Floor 6.
+"""People in the loop: asking for answers and approvals, and the handlers that reach people.
 
 `nighthawk_async.run(human=…)` and `scope(human=…)` activate a handler.
 """

@@ -1,4 +1,4 @@
-"""Protocols of journals of runs, which the runtime needs and `journal` implements. Floor 2."""
+"""Protocols of journals of runs, which the runtime needs and `journal` implements."""
 
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Inspection of steps before they take effect (specification 8.3 and 10). Floor 6.
+"""Inspection of steps before they take effect (specification 8.3 and 10).
 
 An object with the methods of `Oversight` sees tool calls and commits, and answers each with `Accept`,
 `Reject`, `Rewrite` or `Abort`; `nighthawk_async.scope(oversight=…)` activates it.

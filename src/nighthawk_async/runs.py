@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar, Never, ParamSpec, cast, get_args
 
 from .actors.errors import check_seconds
@@ -222,6 +223,7 @@ def run(
 
 
 def _starting(make: Callable[Parameters, Run]) -> Callable[Parameters, Coroutine[Any, Any, Run]]:
+    @wraps(make, assigned=())  # `help` and consoles show the signature of `run`
     async def start_run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Run:
         return await make(*args, **kwargs).start()
 
@@ -229,6 +231,7 @@ def _starting(make: Callable[Parameters, Run]) -> Callable[Parameters, Coroutine
 
 
 def _starting_from_sync(make: Callable[Parameters, Run]) -> Callable[Parameters, Run]:
+    @wraps(make, assigned=())
     def start_run_sync(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Run:
         return make(*args, **kwargs).start_sync()
 

@@ -5,13 +5,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from tests.cases import every
 
 from .source_tree import PACKAGE, SOURCE, Module, code_length, parse_package
-from .test_exports import PUBLIC_ROOMS
-from .test_floors import FLOORS, room_of
 
 MAX_CODE_LINES = 450
 MAX_FUNCTION_LINES = 60
@@ -41,20 +37,6 @@ def length_without_docstring(function: ast.FunctionDef | ast.AsyncFunctionDef) -
     if ast.get_docstring(function, clean=False) is not None:
         length -= (first.end_lineno or first.lineno) - first.lineno + 1
     return length
-
-
-@pytest.mark.parametrize("room", PUBLIC_ROOMS)
-def test_a_public_room_says_on_which_floor_it_stands(room: str) -> None:
-    docstring = ast.get_docstring(MODULES[f"{PACKAGE}.{room}"].tree) or ""
-    assert re.findall(r"\b[Ff]loor (\d)\b", docstring)[:1] == [str(FLOORS[room])]
-
-
-def test_the_package_shows_every_room_on_its_floor() -> None:
-    drawing = ast.get_docstring(MODULES[PACKAGE].tree) or ""
-    lines = re.findall(r"(?m)^ {4}(\d)  (.*(?:\n {7}.*)*)", drawing)
-    shown = {int(floor): rooms for floor, rooms in lines}
-    rooms = sorted({room_of(name) for name in MODULES} - {"__init__", "__main__"})
-    assert [room for room in rooms if not re.search(rf"\b{room}\b", shown.get(FLOORS[room], ""))] == []
 
 
 @every("name", MODULES)

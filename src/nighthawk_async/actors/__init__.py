@@ -1,4 +1,4 @@
-"""Mailboxes and actors. Floor 1: plain AnyIO, knows nothing of language models."""
+"""Mailboxes and actors. Plain AnyIO, knows nothing of language models."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Natural functions behind HTTP: a middleware for any ASGI application, on Trio or asyncio. Floor 6."""
+"""Natural functions behind HTTP: a middleware for any ASGI application, on Trio or asyncio."""
 
 from typing import TYPE_CHECKING
 

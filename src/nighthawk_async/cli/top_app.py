@@ -229,6 +229,7 @@ class TopApp(App[NoDashboardError]):
 
     def _take(self, name: str, data: Mapping[str, Any]) -> None:
         self._connection = ""
+        self._tree.remark = "nothing has begun yet"
         self._has_begun = True
         self._is_changed = True
         if name == "reset":

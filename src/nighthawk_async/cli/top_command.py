@@ -49,16 +49,23 @@ def top(
         if journal is not None:
             store = resources.enter_context(open_store(journal))
             _check_is_terminal()
+            _say_that_it_opens(store.address)
             anyio.run(_show_store, store, backend="asyncio")
         else:
             checked_url, checked_token = top_client.checked_url(url or ""), top_client.checked_token(token)
             _check_is_terminal()
+            _say_that_it_opens(checked_url)
             anyio.run(_show, checked_url, checked_token, backend="asyncio")
 
 
 def _check_is_terminal() -> None:
     if not sys.stdin.isatty() or not sys.stdout.isatty():
         raise NighthawkError("This needs a terminal.")
+
+
+def _say_that_it_opens(address: str) -> None:
+    """Fill the time in which the view is loaded and drawn for the first time."""
+    print(f"opening {address} …", file=sys.stderr, flush=True)
 
 
 async def _show_store(store: JournalStore) -> None:

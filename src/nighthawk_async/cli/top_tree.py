@@ -261,6 +261,7 @@ class TreeRows(ScrollView, can_focus=True):
         self._rows: Sequence[Row] = ()
         self._now = 0.0
         self.chosen_id: str | None = None
+        self.remark = "connecting …"  # in place of rows, as long as there are none
 
     def show(self, rows: Sequence[Row], now: float) -> None:
         """Show rows in place of those before; the chosen node stays chosen while it is among them.
@@ -295,7 +296,8 @@ class TreeRows(ScrollView, can_focus=True):
         number = self.scroll_offset.y + y
         width = self.scrollable_content_region.width
         if number >= len(self._rows):
-            return Strip.blank(width, self.rich_style)
+            text = self.remark if number == 0 else ""
+            return Strip([Segment(f" {text}", self.rich_style)]).adjust_cell_length(width, self.rich_style)
         row = self._rows[number]
         picture = Picture(width=width, is_ascii=False)
         (line,) = picture.draw([row], self._now)

@@ -1,6 +1,6 @@
 """Credentials of requests to models: tokens that are refreshed, and signatures.
 
-Floor 2. An object of this package is the model setting `credentials`. It fetches tokens and keys through the
+An object of this package is the model setting `credentials`. It fetches tokens and keys through the
 library of a provider, or a function of the program, and belongs to no event loop. It knows nothing of models.
 """
 

@@ -1,4 +1,4 @@
-"""Evaluation: whether a block works, whether a change made it better, and what it costs. Floor 6.
+"""Evaluation: whether a block works, whether a change made it better, and what it costs.
 
     report = await evaluate(stars, cases, scorers=[equals()], trials=5, model=model, seed=1)
     print(report.pass_at(1), report.interval, report.usage.cost)

@@ -1,4 +1,4 @@
-"""Executors that run steps with a model, and the types of a program's own executors and agents. Floor 5."""
+"""Executors that run steps with a model, and the types of a program's own executors and agents."""
 
 from typing import TYPE_CHECKING
 

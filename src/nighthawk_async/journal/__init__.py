@@ -1,4 +1,4 @@
-"""The journal: a run that outlives its process. Floor 5.
+"""The journal: a run that outlives its process.
 
 A store keeps the records of runs: what models answered, which calls with effects were begun and what they
 returned, what time decided. A later process that enters a run with the same id continues where the earlier

@@ -1,4 +1,4 @@
-"""Functions that blocks often need: the files of a folder, a shell, pages of the web. Floor 6.
+"""Functions that blocks often need: the files of a folder, a shell, pages of the web.
 
     workspace = library.Workspace("/repo", writable=True)
     tests = await workspace.shell("pytest -q", timeout=120)

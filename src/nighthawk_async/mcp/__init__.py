@@ -1,4 +1,4 @@
-"""Servers of the Model Context Protocol. Floor 6.
+"""Servers of the Model Context Protocol.
 
     files = nh.mcp.stdio("mcp-server-filesystem", "/data")
     async with nh.run(executor, servers={"files": files}): ...  # a name for every block inside

@@ -1,6 +1,6 @@
 """Models: settings, capabilities and prices, and the requests, messages and events of a model of one's own.
 
-Floor 4. The modules of this package, which implement the protocol `Model` over HTTP and on this machine, are
+The modules of this package, which implement the protocol `Model` over HTTP and on this machine, are
 private.
 """
 

@@ -326,3 +326,28 @@ def annotation_members(annotation: ast.expr) -> frozenset[str]:
             return none.union(*map(annotation_members, members))
         case _:
             return frozenset((ast.dump(annotation),))
+
+
+_WORD = SENTINEL.strip()
+
+
+def text_of(expression: ast.expr) -> str | None:
+    """The text with which a string or f-string begins; None for another expression."""
+    if isinstance(expression, ast.JoinedStr):
+        parts = literal_parts(expression)
+        return parts[0] if parts and isinstance(expression.values[0], ast.Constant) else None
+    value = expression.value if isinstance(expression, ast.Constant) else None
+    return value if isinstance(value, str) else None
+
+
+def sentinel_problem(text: str, *, is_natural: bool) -> str | None:
+    """The reason why a text that is nearly a block is none; None for a block, and for other texts."""
+    first, newline, _ = text.lstrip("\n").partition("\n")
+    if first.strip().casefold() == _WORD:
+        if text.startswith("\n"):
+            return "there is a line break before 'natural'"
+        if not newline:
+            return "nothing follows 'natural'" if is_natural else None
+        return f"the first line is {first!r}, not 'natural'"
+    word = re.match(rf"\s*{_WORD}\b[\s:.-]", first, re.IGNORECASE)
+    return "there is text on the line of 'natural'" if word and is_natural else None

@@ -36,7 +36,14 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from ..errors import NaturalParseError
-from .blocks import ParsedLiteral, annotation_names, literal_parts, natural_literal
+from .blocks import (
+    ParsedLiteral,
+    annotation_names,
+    literal_parts,
+    natural_literal,
+    sentinel_problem,
+    text_of,
+)
 from .named_types import names_beside, words_beside
 from .order_checks import OrderCode, find_order_risks
 from .program import SENTINEL, find_tokens, root_name
@@ -253,8 +260,8 @@ class _ModuleChecker:
         for statement in own_statements(node.body):
             if not isinstance(statement, ast.Expr) or natural_literal(statement) is not None:
                 continue
-            text = _text_of(statement.value)
-            if text is not None and (problem := _sentinel_problem(text, is_natural=is_natural)):
+            text = text_of(statement.value)
+            if text is not None and (problem := sentinel_problem(text, is_natural=is_natural)):
                 self._find(
                     "NH004", statement.value, f"{problem}, so this is no block: begin it with {SENTINEL!r}"
                 )
@@ -436,28 +443,6 @@ def _is_generator(node: FunctionNode) -> bool:
 
 def _type_parameters(node: FunctionNode) -> set[str]:
     return {str(each.name) for each in getattr(node, "type_params", ())}
-
-
-def _text_of(expression: ast.expr) -> str | None:
-    """The text with which a string or f-string begins; None for another expression."""
-    if isinstance(expression, ast.JoinedStr):
-        parts = literal_parts(expression)
-        return parts[0] if parts and isinstance(expression.values[0], ast.Constant) else None
-    value = expression.value if isinstance(expression, ast.Constant) else None
-    return value if isinstance(value, str) else None
-
-
-def _sentinel_problem(text: str, *, is_natural: bool) -> str | None:
-    """The reason why a text that is nearly a block is none; None for a block, and for other texts."""
-    first, newline, _ = text.lstrip("\n").partition("\n")
-    if first.strip().casefold() == _WORD:
-        if text.startswith("\n"):
-            return "there is a line break before 'natural'"
-        if not newline:
-            return "nothing follows 'natural'" if is_natural else None
-        return f"the first line is {first!r}, not 'natural'"
-    word = re.match(rf"\s*{_WORD}\b[\s:.-]", first, re.IGNORECASE)
-    return "there is text on the line of 'natural'" if word and is_natural else None
 
 
 def _mentioned_in_blocks(node: FunctionNode) -> set[str]:

@@ -26,12 +26,14 @@ from .blocks import (
     annotation_expression,
     annotation_names,
     literal_template,
+    sentinel_problem,
+    text_of,
 )
 from .program import root_name
 from .rewrite import rewrite_function
-from .scope import FunctionScope, NestedBlock, function_scope, mangle, nested_blocks
+from .scope import FunctionNode, FunctionScope, NestedBlock, function_scope, mangle, nested_blocks
 from .source import compile_expression, compile_function, find_function, skeleton_names, skeleton_scopes
-from .tree import CLOSURE_NAMES
+from .tree import CLOSURE_NAMES, own_statements
 
 Result = TypeVar("Result")
 
@@ -247,7 +249,7 @@ def _transform(function: FunctionType) -> TransformedFunction:
     )
     nested = nested_blocks(source.node)
     if not rewritten.literals:
-        raise _no_block(function, nested)
+        raise _no_block(function, source.node, nested)
     code = compile_function(rewritten.node, scopes=scopes, original=original)
     scope.bound_names.update(name for parsed in rewritten.literals for name in parsed.bindings.write_names)
     local_names = frozenset(mangle(name, source.class_name) for name in scope.local_names)
@@ -286,7 +288,7 @@ def _refuse_hopeless(function: FunctionType) -> None:
     raise NaturalParseError(message, filename=code.co_filename, line=code.co_firstlineno)
 
 
-def _no_block(function: FunctionType, nested: Sequence[NestedBlock]) -> NaturalParseError:
+def _no_block(function: FunctionType, node: FunctionNode, nested: Sequence[NestedBlock]) -> NaturalParseError:
     message = (
         f"{function.__qualname__}() has no natural block: a docstring or a string statement whose first line "
         "is exactly 'natural'; put @natural_function nearest to the function, below other decorators"
@@ -294,6 +296,11 @@ def _no_block(function: FunctionType, nested: Sequence[NestedBlock]) -> NaturalP
     if nested:
         message += f". The block at line {nested[0].line} is that of {nested[0].name}, inside of it"
     code = function.__code__
+    for statement in own_statements(node.body):
+        text = text_of(statement.value) if isinstance(statement, ast.Expr) else None
+        if text is not None and (problem := sentinel_problem(text, is_natural=True)):
+            message += f". The text at line {statement.lineno} is none: {problem}; begin it with 'natural\\n'"
+            break
     return NaturalParseError(message, filename=code.co_filename, line=code.co_firstlineno)
 
 

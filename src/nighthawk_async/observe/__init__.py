@@ -1,4 +1,4 @@
-"""The live tree of a program's work, to observe and to control. Floor 4: the sink of `observation`."""
+"""The live tree of a program's work, to observe and to control. The sink of `observation`."""
 
 from typing import TYPE_CHECKING
 

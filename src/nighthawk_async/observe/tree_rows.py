@@ -79,7 +79,7 @@ class _Digest:
         version: The version of the node.
         nodes: The number of nodes.
         is_live: Whether any of them is running.
-        failures: The number of them that failed.
+        failures: The number of them that failed by themselves: one above one that has failed fails with it.
         questions: The number of them that are questions to a person.
     """
 
@@ -133,12 +133,17 @@ class Digests:
         return self.of(view).questions > 0
 
 
+def has_failed_by_itself(view: NodeView) -> bool:
+    """Whether a node has failed, and none right below it."""
+    return view.state == "failed" and not any(child.state == "failed" for child in view.children)
+
+
 def _digest(view: NodeView, below: Sequence[_Digest]) -> _Digest:
     return _Digest(
         version=view.version,
         nodes=1 + sum(each.nodes for each in below),
         is_live=not view.is_ended or any(each.is_live for each in below),
-        failures=(view.state == "failed") + sum(each.failures for each in below),
+        failures=has_failed_by_itself(view) + sum(each.failures for each in below),
         questions=(view.kind == "question" and not view.is_ended) + sum(each.questions for each in below),
     )
 

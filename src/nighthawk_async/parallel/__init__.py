@@ -1,4 +1,4 @@
-"""Running many things at once. Floor 1: plain AnyIO, knows nothing of language models."""
+"""Running many things at once. Plain AnyIO, knows nothing of language models."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Policies of the library, and the types of a program's own policies. Floor 4.
+"""Policies of the library, and the types of a program's own policies.
 
 `nighthawk_async.run` and `scope` take them as arguments.
 """

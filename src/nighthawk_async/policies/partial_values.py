@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import ClassVar
+from typing import ClassVar, Protocol, runtime_checkable
 
 import anyio
 from anyio.lowlevel import checkpoint
@@ -20,6 +20,15 @@ from ..kernel.policy import Policies, Policy, Position
 from ..kernel.step import Step
 from ..parallel.event_loop import LoopEvent
 from ..types.execution import PartialSink, PartialValues
+
+
+@runtime_checkable
+class ChoosingSink(Protocol):
+    """A reader that is not for every step."""
+
+    def wants(self, step: Step) -> bool:
+        """Whether it gets the values of a step that begins."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,9 +44,10 @@ class ReaderPolicy(Policy):
     position: ClassVar[Position] = Position.READERS
 
     def prepare(self, step: Step) -> None:
-        """Have the readers get the values of the step."""
+        """Have the readers get the values of the step; those that choose are asked."""
         for sink in self.sinks:
-            step.listen(sink)
+            if not isinstance(sink, ChoosingSink) or sink.wants(step):
+                step.listen(sink)
 
 
 def readers_of(policies: Policies) -> tuple[PartialSink, ...]:

@@ -1,4 +1,4 @@
-"""Function transformers: each takes a callable and returns one with the same signature. Floor 6.
+"""Function transformers: each takes a callable and returns one with the same signature.
 
 `Baseline` is for steps: it is passed to `run` and `scope` as `resilience=`.
 """

@@ -1,4 +1,4 @@
-"""The part of the kernel that users import: step actors, tools, usage meters. Floor 4.
+"""The part of the kernel that users import: step actors, tools, usage meters.
 
 Public are the names exported here, and the modules `runtime.step_context` and `runtime.step_executor`
 (specification 14.3). All other modules are private.

@@ -1,6 +1,6 @@
 """Sandboxes for the code that a model writes: a level of `code=`.
 
-Floor 5. Code of a step runs in a worker process that has none of the program's memory. Values go in and out
+Code of a step runs in a worker process that has none of the program's memory. Values go in and out
 by copy; functions and objects of the program stay in it, and are called there, through the actor of the step.
 It knows nothing of models and prompts.
 

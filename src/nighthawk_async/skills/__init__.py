@@ -1,4 +1,4 @@
-"""Skills: folders with instructions for one kind of task each, in the open format of agentskills.io. Floor 5.
+"""Skills: folders with instructions for one kind of task each, in the open format of agentskills.io.
 
     skills = nh.skills.load("skills/")
     with nh.scope(skills=skills): ...

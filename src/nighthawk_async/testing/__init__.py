@@ -1,4 +1,4 @@
-"""Testing of natural functions without a network, a key or a wait. Floor 6; the command line uses it."""
+"""Testing of natural functions without a network, a key or a wait. The command line uses it, too."""
 
 from typing import TYPE_CHECKING
 

@@ -195,6 +195,8 @@ def test_what_is_no_plain_function_is_refused_by_type(item):
 def test_function_without_a_block_is_refused_and_told_where_the_decorator_goes(load):
     with pytest.raises(NaturalParseError, match=r":2: f\(\) has no natural block.*nearest to the function"):
         load('@natural\ndef f():\n    """natural """\n'.replace("@natural", "\n@natural"))
+    with pytest.raises(NaturalParseError, match=r"The text at line 3 is none: there is a line break before"):
+        load('@natural\ndef f():\n    """\n    natural\n    Say it.\n    """\n')
     with pytest.raises(NaturalParseError, match=r"wrapper\(\) has no natural block"):
         load(
             """

@@ -145,7 +145,8 @@ function draw() {
     isRowsDirty = false;
     knownVersion = store.version;
     rows.update();
-    summary.update(store, filters);
+    subtrees.update();
+    summary.update(store, filters, subtrees.failures.length);
     showFailures();
     evaluations.update();
     tree.rowsChanged();

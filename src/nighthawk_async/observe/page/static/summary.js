@@ -34,7 +34,8 @@ export class Summary {
     }
   }
 
-  update(store, filters) {
+  // Failed are those that have failed by themselves, as everywhere on the page; see subtrees.js.
+  update(store, filters, failures) {
     const numbers = new Map();
     let asked = 0;
     this.firstAsked = null;
@@ -46,6 +47,7 @@ export class Summary {
         this.firstAsked ??= node.id;
       }
     }
+    numbers.set("failed", failures);
     for (const [state, { chip, number }] of this.#chips) {
       setText(number, count(numbers.get(state) ?? 0));
       chip.classList.toggle("none", !numbers.get(state));

@@ -3,26 +3,25 @@
 The functions here take the places of attributes and of some calls in the compiled code (`rewriting`).
 """
 
-import abc
 import contextvars
 import copy
 import dataclasses
-import enum
 import functools
 import string
 import sys
 import types
 from collections import UserString
-from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Any, cast
+from typing import Any
 
 from msgspec import Struct
 
 from ...errors import ToolBoundaryError
-from ...kernel.context import is_step_function
 
 PACKAGE = __name__.partition(".")[0]
+
+ENUMS = f"{__package__}.replaced_members"
+"""The module of the class of enumerations that code of a step writes."""
 
 MARK = "__nh_cell__"
 """An attribute of classes that the code of a step has defined."""
@@ -55,7 +54,7 @@ _FORMATTER = string.Formatter()
 _DATA = (Struct, tuple, list, dict, str, bytes, int, Enum)
 """Bases of the library's classes of plain data."""
 
-_ASSIGN = "Keep the value under a name of your own, or call a method."
+KEEP = "Keep the value under a name of your own, or call a method."
 _SHOWN = "Use the public members of the names shown under LOCALS, GLOBALS and TYPES."
 AUTHOR = " (For the author of the block: code='python' allows it.)"
 
@@ -221,11 +220,11 @@ class Members:
         kind: type[object] = type(value)
         if issubclass(kind, (type, *_LEADING, *_FUNCTIONS, *_DESCRIPTIONS)):
             name = getattr(value, "__name__", None) or "it"
-            raise refusal(f"attributes of modules, classes and functions cannot be set: {name}", _ASSIGN)
+            raise refusal(f"attributes of modules, classes and functions cannot be set: {name}", KEEP)
         if is_of_library(type(value)):
-            raise refusal(f"attributes of a {kind.__name__} cannot be set: nighthawk_async made it", _ASSIGN)
+            raise refusal(f"attributes of a {kind.__name__} cannot be set: nighthawk_async made it", KEEP)
         if _is_method(kind, name):
-            raise refusal(f"methods cannot be replaced: {name} of a {kind.__name__}", _ASSIGN)
+            raise refusal(f"methods cannot be replaced: {name} of a {kind.__name__}", KEEP)
         return value
 
     @staticmethod
@@ -265,7 +264,7 @@ def _is_own(kind: type) -> bool:
 def _is_base(kind: type[object]) -> bool:
     """Whether no code runs when a class is derived from another one, besides that of standard modules."""
     made_by = type(kind).__module__
-    if issubclass(kind, type) or is_of_library(kind) or not (_is_standard(made_by) or made_by == __name__):
+    if issubclass(kind, type) or is_of_library(kind) or not (_is_standard(made_by) or made_by == ENUMS):
         return False
     return all(
         _is_standard(each.__module__) or "__init_subclass__" not in vars(each) for each in kind.__mro__
@@ -330,119 +329,3 @@ def check_format_text(text: str) -> None:
                 raise refusal(f"the attribute {part!r} in a format text is private")
         if specification:
             check_format_text(specification)
-
-
-# --- members of standard modules that are not as they are there ---
-
-
-def _plain_dataclass(kind: Any = None, /, **options: Any) -> Any:
-    """`dataclasses.dataclass` for classes of the step's own code."""
-    if kind is None:
-        return functools.partial(_plain_dataclass, **options)
-    if not isinstance(kind, type) or MARK not in vars(kind):
-        raise refusal("dataclass changes its class: only classes of your own", _ASSIGN)
-    made: Any = dataclasses.dataclass(**options)
-    return made(kind)
-
-
-def _replace(value: Any, /, **changes: object) -> object:
-    _check_copied(value)
-    _check_names(changes)
-    return dataclasses.replace(value, **changes)
-
-
-def _asdict(value: Any) -> object:
-    _check_copied(value)
-    return dataclasses.asdict(value, dict_factory=_public_items)
-
-
-def _public_items(items: list[tuple[str, object]]) -> dict[str, object]:
-    return {name: value for name, value in items if not is_private(name)}
-
-
-def _astuple(value: Any) -> object:
-    _check_copied(value)
-    return tuple(getattr(value, each.name) for each in dataclasses.fields(value) if not is_private(each.name))
-
-
-def _copy(value: Any) -> object:
-    _check_copied(value)
-    return copy.copy(value)
-
-
-def _deepcopy(value: Any) -> object:
-    _check_copied(value)
-    return copy.deepcopy(value)
-
-
-def _check_copied(value: object) -> None:
-    if is_of_library(type(value)):
-        raise refusal(f"a {type(value).__name__} cannot be copied: nighthawk_async made it")
-
-
-def _check_names(names: Mapping[str, object]) -> None:
-    for name in names:
-        if is_private(name):
-            raise refusal(f"the attribute {name!r} is private")
-
-
-def _abstract(function: Any) -> Any:
-    if isinstance(function, types.FunctionType) and not is_step_function(function):
-        raise refusal("abstractmethod changes its function: only functions of your own", _ASSIGN)
-    return abc.abstractmethod(function)
-
-
-class _ShownEnums(enum.EnumType):
-    """The class of the classes in `enum` as code imports it.
-
-    Their calls make no classes: such a call takes names of special methods, which a class body does not.
-    """
-
-    def __call__(cls, value: Any, *values: Any, **options: Any) -> Any:
-        if not cls._member_map_:
-            raise refusal("an enumeration made by a call is not available", "Write class Color(Enum): …")
-        call: Any = super().__call__
-        return call(value, *values, **options)
-
-    def __instancecheck__(cls, instance: object) -> bool:
-        return cls.__subclasscheck__(type(instance))
-
-    def __subclasscheck__(cls, subclass: type) -> bool:
-        kind = cls.__base__ if cast("object", cls) in _ENUMS else cls  # the program's are some too
-        return type.__subclasscheck__(cast("type", kind), subclass)
-
-
-class _Enum(Enum, metaclass=_ShownEnums):
-    __module__ = "enum"
-
-
-class _Flag(enum.Flag, metaclass=_ShownEnums):
-    __module__ = "enum"
-
-
-class _IntEnum(enum.IntEnum, metaclass=_ShownEnums):
-    __module__ = "enum"
-
-
-class _IntFlag(enum.IntFlag, metaclass=_ShownEnums):
-    __module__ = "enum"
-
-
-class _StrEnum(enum.StrEnum, metaclass=_ShownEnums):
-    __module__ = "enum"
-
-
-_ENUMS: tuple[object, ...] = (_Enum, _Flag, _IntEnum, _IntFlag, _StrEnum)
-
-REPLACED: Mapping[str, Mapping[str, Callable[..., object]]] = {
-    "abc": {"abstractmethod": _abstract},
-    "copy": {"copy": _copy, "deepcopy": _deepcopy},
-    "dataclasses": {
-        "asdict": _asdict,
-        "astuple": _astuple,
-        "dataclass": _plain_dataclass,
-        "replace": _replace,
-    },
-    "enum": {each.__name__[1:]: each for each in _ENUMS},
-}
-"""Members of modules that take the places of Python's own."""

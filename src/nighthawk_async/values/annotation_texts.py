@@ -58,6 +58,27 @@ def without_texts(annotation: object) -> object:
     return ClassVar if get_origin(annotation) is ClassVar else Any
 
 
+def evaluates_items(value: object) -> bool:
+    """Whether texts in the items of a class are evaluated: it is a generic pydantic model, `Page["Order"]`.
+
+    Args:
+        value: A class, or anything else.
+    """
+    if not isinstance(value, type):
+        return False
+    facts: Any = vars(value).get("__pydantic_generic_metadata__")
+    return bool(facts) and bool(facts["parameters"])
+
+
+def has_texts(annotation: object) -> bool:
+    """Whether a text in a type is evaluated where the type is resolved.
+
+    Args:
+        annotation: A type, or anything else.
+    """
+    return any(True for _ in texts_of_types(annotation))
+
+
 def texts_of_types(annotation: object) -> Iterator[str]:
     """Yield the texts in a type that are evaluated where the type is resolved.
 
@@ -72,14 +93,9 @@ def texts_of_types(annotation: object) -> Iterator[str]:
             yield str.__str__(each)
         elif isinstance(each, ForwardRef):
             yield each.__forward_arg__
-        elif id(each) not in seen and not _is_class(each):
+        elif id(each) not in seen and not isinstance(each, type | types.NoneType):
             seen.add(id(each))
             waiting.extend(_parts(each))
-
-
-def _is_class(value: object) -> bool:
-    """Whether a value is a class. `isinstance(list[int], type)` asks what it stands for."""
-    return value is None or (isinstance(value, type) and type(value) is not types.GenericAlias)
 
 
 def _parts(annotation: Any) -> Iterator[object]:

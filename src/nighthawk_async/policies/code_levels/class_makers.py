@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from ...errors import ToolBoundaryError
-from ...values.annotation_texts import texts_of_types, without_texts
+from ...values.annotation_texts import evaluates_items, has_texts, without_texts
 from .members import Members, refusal
 
 _MAKING: frozenset[tuple[str, str]] = frozenset(
@@ -41,6 +41,14 @@ _CALLING: tuple[object, ...] = (
 """Functions that call what they are given with several arguments."""
 
 
+_CALLABLE: tuple[type[Any], ...] = (
+    type,
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    functools.partial,
+)
+
+
 def is_class_maker(value: Any) -> bool:
     """Whether a call of a value makes a class, or runs texts.
 
@@ -58,12 +66,7 @@ def is_class_maker(value: Any) -> bool:
 
 def runs_texts(value: Any) -> bool:
     """Whether texts that are given to a class are evaluated: as items, or by its call."""
-    return isinstance(value, type) and (_is_generic_model(value) or _is_adapter(value))
-
-
-def _is_generic_model(kind: type[Any]) -> bool:
-    facts = vars(kind).get("__pydantic_generic_metadata__")
-    return bool(facts) and bool(facts["parameters"])
+    return isinstance(value, type) and (evaluates_items(value) or _is_adapter(value))
 
 
 def _is_adapter(kind: type) -> bool:
@@ -105,7 +108,7 @@ def check_called(function: Any) -> Any:
     return function
 
 
-def check_given(value: object, function: object = None) -> object:
+def check_given(value: Any, function: object = None) -> Any:
     """Return what is about to be given to a function, or to be kept in an attribute.
 
     Args:
@@ -115,7 +118,7 @@ def check_given(value: object, function: object = None) -> object:
     Raises:
         ToolBoundaryError: It makes classes or runs texts, or calls what it is given with several arguments.
     """
-    if not isinstance(value, type | types.FunctionType | types.BuiltinFunctionType | functools.partial):
+    if not isinstance(value, _CALLABLE):
         return value
     if type(function) is types.FunctionType and not _is_standard(function):
         return value
@@ -149,7 +152,7 @@ def get_item(owner: Any, key: Any) -> Any:
     Raises:
         ToolBoundaryError: It is a generic model, and a text in the item would be evaluated.
     """
-    if isinstance(owner, type) and _is_generic_model(owner) and _has_texts(key):
+    if evaluates_items(owner) and has_texts(key):
         raise refusal(
             f"a text as an item of {owner.__name__}: it is evaluated", "Name the type without quotes."
         )
@@ -163,15 +166,11 @@ def root_of(module: object) -> str:
 
 def _checked_adapter(adapter: Callable[..., object]) -> Callable[..., object]:
     def make(kind: Any, **options: Any) -> object:
-        if options or _has_texts(kind):
+        if options or has_texts(kind):
             raise refusal("a TypeAdapter of anything else than types by their names")
         return adapter(kind)
 
     return make
-
-
-def _has_texts(annotation: object) -> bool:
-    return any(True for _ in texts_of_types(annotation))
 
 
 def _refusal_of(value: Any) -> ToolBoundaryError:

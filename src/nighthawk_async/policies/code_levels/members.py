@@ -7,6 +7,7 @@ import contextvars
 import copy
 import dataclasses
 import functools
+import re
 import string
 import sys
 import types
@@ -49,6 +50,9 @@ _LEADING = (
 
 _DESCRIPTIONS: tuple[type, ...] = (dataclasses.Field,)
 """Kinds of objects that describe classes."""
+
+_CALLED = re.compile(r"[^\w\s\[\].-]")
+"""Parts of an expression in a field. A generic model evaluates the texts in brackets, as names of types."""
 
 _FORMATTER = string.Formatter()
 _DATA = (Struct, tuple, list, dict, str, bytes, int, Enum)
@@ -93,7 +97,10 @@ INTERNALS = frozenset(
 """Attributes without underscores by which frames, cells, classes and tasks lead to all other objects."""
 
 _OF_MODELS = frozenset(
-    {"model_config", "model_fields", "model_rebuild", "parse_file", "parse_raw", "update_forward_refs"}
+    (
+        *("copy", "model_config", "model_copy", "model_fields", "model_json_schema", "model_rebuild"),
+        *("parse_file", "parse_raw", "update_forward_refs"),
+    )
 )
 SPECIAL = _OF_MODELS | {
     *("format", "format_map", "obj", "register", "send", "statistics", "throw"),
@@ -170,7 +177,7 @@ class Members:
         if name in ("format", "format_map"):
             _check_format(owner, kind, name)
         elif name in _OF_MODELS:
-            if hasattr(owner, "__pydantic_validator__"):
+            if hasattr(owner if isinstance(owner, type) else kind, "__pydantic_validator__"):
                 return _of_model(owner, name)
         elif name[0] == "_":
             if not _is_named_tuple(owner if isinstance(owner, type) else kind):
@@ -223,6 +230,8 @@ class Members:
             raise refusal(f"attributes of modules, classes and functions cannot be set: {name}", KEEP)
         if is_of_library(type(value)):
             raise refusal(f"attributes of a {kind.__name__} cannot be set: nighthawk_async made it", KEEP)
+        if issubclass(kind, Enum) and MARK not in vars(kind):
+            raise refusal(f"members of {kind.__name__} cannot be changed: all of the program has them", KEEP)
         if _is_method(kind, name):
             raise refusal(f"methods cannot be replaced: {name} of a {kind.__name__}", KEEP)
         return value
@@ -291,9 +300,26 @@ def _of_model(owner: Any, name: str) -> object:
         return {each: copy.copy(field) for each, field in getattr(owner, name).items()}
     if name == "model_config":
         return dict(owner.model_config)
+    if name in ("copy", "model_copy"):
+        return _copying(owner, getattr(owner, name))
+    if name == "model_json_schema":
+        return lambda by_alias=True, mode="validation": owner.model_json_schema(by_alias=by_alias, mode=mode)
     if name in ("parse_file", "parse_raw"):
         raise refusal(f"{name} opens files and runs pickles", "Use model_validate_json.")
     raise refusal(f"classes cannot be changed: {name}")
+
+
+def _copying(owner: Any, copy_model: Any) -> Any:
+    """Return a method that copies a model, and changes its fields at most."""
+
+    def copy_with(*args: Any, update: Any = None, **options: Any) -> object:
+        changes: dict[str, object] = dict(update or {})
+        for each in changes:
+            if is_private(each) or _is_method(owner if isinstance(owner, type) else type(owner), each):
+                raise refusal(f"{each!r} is no field: a copy is changed in its fields alone")
+        return copy_model(*args, update=changes or None, **options)
+
+    return copy_with
 
 
 def _is_named_tuple(kind: type[Any]) -> bool:
@@ -324,6 +350,8 @@ def check_format_text(text: str) -> None:
     except ValueError:
         return  # formatting will fail
     for _, field, specification, _ in fields:
+        if _CALLED.search(field or ""):
+            raise refusal(f"the field {field!r} in a format text", "Use names and numbers in brackets.")
         for part in (field or "").replace("[", ".").replace("]", "").split(".")[1:]:
             if is_private(part):
                 raise refusal(f"the attribute {part!r} in a format text is private")

@@ -2,9 +2,10 @@
 
 import ast
 import secrets
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 from ...kernel.context import Rewriting
+from ...values.written_annotations import AnnotationChanger
 from .checking import ABOUT_CLASSES, has_checked_index
 from .class_makers import CheckedMembers
 from .members import MARK, SCOPES, SPECIAL, is_of_own_class
@@ -18,7 +19,7 @@ _PASSING = ("attributes_of",)
 """Methods of guards that pass on the object whose attribute is set."""
 
 
-class _WithChecks(ast.NodeTransformer):
+class _WithChecks(AnnotationChanger, ast.NodeTransformer):
     """Passes attributes through `Members`. Calls that other rewriting has added stay as they are."""
 
     def __init__(self) -> None:
@@ -107,7 +108,7 @@ class _WithChecks(ast.NodeTransformer):
         name = function.id if isinstance(function, ast.Name) else ""
         if name in ABOUT_CLASSES:
             return
-        by_name = [ast.copy_location(ast.Name(name, ast.Load()), node)] if name else []
+        by_name: list[ast.expr] = [ast.copy_location(ast.Name(name, ast.Load()), node)] if name else []
         node.args[first:] = [_given(each, by_name) for each in node.args[first:]]
         for keyword in node.keywords:
             if keyword.arg is None:
@@ -122,35 +123,12 @@ class _WithChecks(ast.NodeTransformer):
         self.generic_visit(node)
         return _call("item", node.value, _index(node.slice), at=node) if has_checked_index(node) else node
 
-    def visit_arg(self, node: ast.arg) -> ast.AST:
-        node.annotation = self._annotation(node.annotation)
-        return node
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
-        node.annotation = self._annotation(node.annotation) or node.annotation
-        node.target = self._visited(node.target)
-        node.value = None if node.value is None else self._visited(node.value)
-        return node
-
-    def visit_TypeAlias(self, node: Any) -> ast.AST:
-        node.value = self._annotation(node.value)
-        node.type_params = [self._visited(each) for each in node.type_params]
-        return node
-
-    def visit_TypeVar(self, node: Any) -> ast.AST:
-        for field in ("bound", "default_value"):
-            if getattr(node, field, None) is not None:
-                setattr(node, field, self._annotation(getattr(node, field)))
-        return node
-
-    visit_ParamSpec = visit_TypeVarTuple = visit_TypeVar  # noqa: N815
-
-    def _annotation(self, node: ast.expr | None) -> ast.expr | None:
-        return None if node is None else _call("annotation", self._visited(node), at=node)
+    def check_of(self, node: ast.expr) -> ast.expr:
+        return _call("annotation", node, at=node)
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:
         before, self._yields = self._yields, _has_yield(node)
-        node.returns, returns = None, self._annotation(node.returns)
+        node.returns, returns = None, self.change_annotation(node.returns)
         self.generic_visit(node)
         node.returns = returns
         self._yields = before

@@ -421,6 +421,10 @@ ASSIGNMENTS = [
     "def f[T: \"open({canary!r}, 'w')\"](x: T): return T.__bound__",
     "from __future__ import annotations\ndef f(x: shown): pass",
     "import typing\ndef f(x: typing.Optional[\"open({canary!r}, 'w')\"]): pass",
+    # what the program and its modules share
+    "import typing\ntyping.overload(shown)",
+    "import typing\ntyping.runtime_checkable(Plugin)",
+    "import re\nre.purge()",
     # attributes that are read by text
     "class C(Model):\n  model_config = {{'alias_generator': lambda _: '_effect', 'from_attributes': True}}\n"
     "  item: object = 1\nC.model_validate(shop).item()",

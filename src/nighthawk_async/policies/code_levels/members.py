@@ -13,7 +13,7 @@ import sys
 import types
 from collections import UserString
 from enum import Enum
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Struct
 
@@ -297,7 +297,7 @@ def _is_method(kind: type, name: str) -> bool:
 def _of_model(owner: Any, name: str) -> object:
     """Return a member of a pydantic model; what describes its fields as a copy."""
     if name == "model_fields":
-        return {each: copy.copy(field) for each, field in getattr(owner, name).items()}
+        return {each: _copied_field(field) for each, field in getattr(owner, name).items()}
     if name == "model_config":
         return dict(owner.model_config)
     if name in ("copy", "model_copy"):
@@ -307,6 +307,15 @@ def _of_model(owner: Any, name: str) -> object:
     if name in ("parse_file", "parse_raw"):
         raise refusal(f"{name} opens files and runs pickles", "Use model_validate_json.")
     raise refusal(f"classes cannot be changed: {name}")
+
+
+def _copied_field(field: Any) -> object:
+    """Return a copy of the description of a field, with its own containers."""
+    copied = copy.copy(field)
+    for each in ("examples", "json_schema_extra", "metadata"):
+        if isinstance(value := getattr(field, each, None), list | dict):
+            setattr(copied, each, copy.copy(cast("Any", value)))
+    return copied
 
 
 def _copying(owner: Any, copy_model: Any) -> Any:

@@ -126,7 +126,7 @@ _MEMBERS: Mapping[str, str] = {
 }
 _OUTSIDE: Mapping[str, frozenset[str]] = {
     "operator": frozenset({"attrgetter", "call", "methodcaller"}),
-    "re": frozenset({"template"}),
+    "re": frozenset({"purge", "template"}),
     "fnmatch": frozenset({"functools"}),
 }
 """Members that `*` leaves out."""

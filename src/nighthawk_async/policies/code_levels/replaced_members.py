@@ -178,6 +178,18 @@ class _ItemsView(ItemsView[Any, Any]):
         super().__init__(_checked_mapping(mapping))
 
 
+def _runtime_checkable(kind: Any) -> Any:
+    if not isinstance(kind, type) or MARK not in vars(kind):
+        raise refusal("runtime_checkable changes its class: only classes of your own", KEEP)
+    return typing.runtime_checkable(kind)
+
+
+def _overload(function: Any) -> Any:
+    if isinstance(function, types.FunctionType) and not is_step_function(function):
+        raise refusal("overload notes its function for all: only functions of your own", KEEP)
+    return function
+
+
 def _checked_mapping(mapping: Any) -> Any:
     if isinstance(mapping, type):
         raise refusal(f"items of {mapping.__name__}, which is a class")
@@ -208,7 +220,12 @@ REPLACED: Mapping[str, Mapping[str, Callable[..., object]]] = {
     },
     "operator": {"getitem": get_item, "itemgetter": _itemgetter},
     "string": {"Template": _Template},
-    "typing": {each.__name__: _ForClasses(each) for each in (typing.NamedTuple, typing.TypedDict)},
+    "typing": {
+        "NamedTuple": _ForClasses(typing.NamedTuple),
+        "TypedDict": _ForClasses(typing.TypedDict),
+        "overload": _overload,
+        "runtime_checkable": _runtime_checkable,
+    },
     "enum": {each.__name__[1:]: each for each in _ENUMS},
 }
 """Members of modules that take the places of Python's own."""

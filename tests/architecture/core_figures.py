@@ -68,11 +68,13 @@ BOUNDS: Mapping[str, int] = {
     # (media, citations, refusals) came last. Editors read 290 lines in packages that stood in files beside.
     "modules in eager reach": 149,
     "lines of code in eager reach": 28_940,
-    # Wanted: 140 and 22,000. True: 323 and 56,900. Lazy imports and names in annotations count here: 55
+    # Wanted: 140 and 22,000. True: 328 and 57,470. Lazy imports and names in annotations count here: 55
     # modules of policies and 13 of coding agents are reached in no other way, nor are WebSockets. Each module
     # that became lazy takes four more lines where it is named.
-    "modules in reach": 323,
-    "lines of code in reach": 56_910,
+    # What makes classes or evaluates texts, at `shown` and under permissions, takes four; commands that other
+    # programs run one.
+    "modules in reach": 328,
+    "lines of code in reach": 57_480,
     # Wanted: 38 and 170. True: 59 and 281. The files have 14,500 lines of code: 38 files would have 380 on
     # average, whatever room they are of, and most pairs that call each other are longer than 450 together.
     # Some 40 changes were added by what made requests half as long: which tools a block needs, what a schema

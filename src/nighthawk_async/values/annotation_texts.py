@@ -101,7 +101,7 @@ def texts_of_types(annotation: object) -> Iterator[str]:
 def _parts(annotation: Any) -> Iterator[object]:
     """Yield what else is resolved with a type that is no class."""
     if isinstance(annotation, list | tuple):  # the parameters of a `Callable`
-        yield from typing.cast("list[object]", annotation)
+        yield from annotation
     elif isinstance(annotation, _TYPE_VARIABLES):
         yield getattr(annotation, "__bound__", None)
         yield from getattr(annotation, "__constraints__", ())

@@ -2,7 +2,7 @@
 
 import ast
 from abc import abstractmethod
-from typing import Any, cast
+from typing import Any
 
 
 class AnnotationChanger(ast.NodeTransformer):
@@ -22,7 +22,7 @@ class AnnotationChanger(ast.NodeTransformer):
         Args:
             node: The annotation.
         """
-        return None if node is None else self.check_of(cast("ast.expr", self.visit(node)))
+        return None if node is None else self.check_of(self.visit(node))
 
     def visit_arg(self, node: ast.arg) -> ast.AST:
         """Change the annotation of a parameter."""
@@ -31,9 +31,9 @@ class AnnotationChanger(ast.NodeTransformer):
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         """Change the annotation of a variable or a field."""
-        node.annotation = self.check_of(cast("ast.expr", self.visit(node.annotation)))
+        node.annotation = self.check_of(self.visit(node.annotation))
         node.target = self.visit(node.target)
-        node.value = None if node.value is None else cast("ast.expr", self.visit(node.value))
+        node.value = None if node.value is None else self.visit(node.value)
         return node
 
     def visit_TypeAlias(self, node: Any) -> ast.AST:  # since Python 3.12

@@ -11,7 +11,7 @@ import itertools
 import sys
 import types
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from ...errors import ToolBoundaryError
 from ...values.annotation_texts import evaluates_items, has_texts, without_texts
@@ -73,7 +73,7 @@ def _is_adapter(kind: type) -> bool:
     return kind.__name__ == "TypeAdapter" and root_of(kind.__module__) == "pydantic"
 
 
-def needs_care(value: object) -> bool:
+def needs_care(value: Any) -> bool:
     """Whether code that uses a value by name needs checks while it runs.
 
     Args:
@@ -81,7 +81,7 @@ def needs_care(value: object) -> bool:
             may call what they are given.
     """
     if isinstance(value, type):
-        return is_class_maker(value) or runs_texts(value) or _is_standard(cast("type[object]", value))
+        return is_class_maker(value) or runs_texts(value) or _is_standard(value)
     if isinstance(value, types.FunctionType):
         return is_class_maker(value) or _is_standard(value)
     return isinstance(value, types.BuiltinFunctionType | functools.partial)

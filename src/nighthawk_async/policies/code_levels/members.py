@@ -13,7 +13,7 @@ import sys
 import types
 from collections import UserString
 from enum import Enum
-from typing import Any, cast
+from typing import Any
 
 from msgspec import Struct
 
@@ -313,8 +313,9 @@ def _copied_field(field: Any) -> object:
     """Return a copy of the description of a field, with its own containers."""
     copied = copy.copy(field)
     for each in ("examples", "json_schema_extra", "metadata"):
-        if isinstance(value := getattr(field, each, None), list | dict):
-            setattr(copied, each, copy.copy(cast("Any", value)))
+        value: Any = getattr(field, each, None)
+        if type(value) in (list, dict):
+            setattr(copied, each, copy.copy(value))
     return copied
 
 

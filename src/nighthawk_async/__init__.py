@@ -5,7 +5,8 @@ Packages by floor, lowest first; each imports only from lower floors (`tests/arc
     0  errors, pickling, types, secret_names, configuration, observation, tracing, executions, causes,
        sealed_attributes, sensitive_paths, system_calls, threads, backoff, lazy_exports, signatures,
        suggestions, process_marks, placements
-    1  confined_files, shell_words, line_process, natural, prompt, wire, catalog, actors, parallel
+    1  confined_files, shell_words, wrapped_commands, line_process, natural, prompt, wire, catalog,
+       actors, parallel
     2  command_risks, ports, journal_ports, credentials, values, telemetry_settings
     3  kernel
     4  agent, policies, models, telemetry, observe, recording, runtime

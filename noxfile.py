@@ -242,7 +242,9 @@ def kills(session: nox.Session) -> None:
 def attacks(session: nox.Session) -> None:
     """Try 20,000 attacks of a grammar on the levels of code; arguments after `--` go to pytest."""
     prepare(session, "test", extras="all")
-    session.run("pytest", "tests/attacks", *session.posargs, env={"NIGHTHAWK_ATTACKS": "20000"})
+    session.run(
+        "pytest", "tests/attacks", "--timeout=1800", *session.posargs, env={"NIGHTHAWK_ATTACKS": "20000"}
+    )
 
 
 @nox.session

@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias, get_args
 from .sensitive_paths import is_sensitive
 from .shell_words import INSTALLERS, UNKNOWN, SimpleCommand, UnreadableCommandError, read_commands
 from .types.json import is_list_or_tuple
+from .wrapped_commands import WRAPPERS, texts_of, words_of
 
 Risk: TypeAlias = Literal[
     "destructive",
@@ -59,26 +60,6 @@ _KEYWORDS = frozenset(
         "while",
     }
 )
-_WRAPPERS: dict[str, tuple[str, int]] = {  # options with a value, and the words before the command
-    **dict.fromkeys(("builtin", "command", "nohup", "setsid", "busybox", "toybox"), ("", 0)),
-    "exec": ("-a", 0),
-    "env": ("-u --unset -C --chdir", 0),
-    "nice": ("-n --adjustment", 0),
-    "ionice": ("-c -n -p", 0),
-    "stdbuf": ("-i -o -e", 0),
-    "timeout": ("-k -s --signal --kill-after", 1),
-    "watch": ("-n -d --interval", 0),
-    "strace": ("-e -o -p -s -u", 0),
-    "xargs": ("-a -d -E -I -L -n -P -s --arg-file --delimiter --max-args --max-procs --replace", 0),
-    "parallel": ("-j -a --jobs", 0),
-    "sudo": ("-u -g -C -D -h -p -r -t -T -U --user --group --prompt --host --chdir", 0),
-    "doas": ("-u -C", 0),
-    "pkexec": ("--user", 0),
-    "runuser": ("-u -g -G", 0),
-    "chroot": ("--userspec --groups", 1),
-    "unshare": ("", 0),
-    "nsenter": ("-t --target", 0),
-}
 _DESTRUCTIVE = frozenset(
     {"blkdiscard", "dropdb", "fdisk", "mke2fs", "mkswap", "parted", "rm", "sfdisk", "sgdisk", "shred", "srm"}
     | {"truncate", "unlink", "wipefs"}
@@ -219,6 +200,8 @@ def _risks_of_command(command: SimpleCommand, depth: int) -> Iterator[Risk]:
         if ">" in operator and _DEVICE.fullmatch(target):
             yield "destructive"
     words = list(command.words)
+    if _empties_a_file(command):
+        yield "destructive"
     is_certain = not command.is_uncertain
     for variable in (
         "LD_PRELOAD",
@@ -238,6 +221,18 @@ def _risks_of_command(command: SimpleCommand, depth: int) -> Iterator[Risk]:
     yield from _risks_of_words(words, command, depth, is_certain=is_certain)
 
 
+def _empties_a_file(command: SimpleCommand) -> bool:
+    """Whether nothing is written over a file: `> x`, `true > x`, `cat /dev/null > x`, `tee x < /dev/null`."""
+    words = list(command.words)
+    if words[:1] == ["tee"]:
+        return ("<", "/dev/null") in command.redirections
+    is_empty = words in ([], [":"], ["true"], ["cat", "/dev/null"], ["cp", "/dev/null"])
+    return is_empty and any(
+        operator in (">", ">|", "1>") and target not in _HARMLESS_PATHS
+        for operator, target in command.redirections
+    )
+
+
 def _risks_of_words(
     words: Sequence[str], command: SimpleCommand, depth: int, *, is_certain: bool = True
 ) -> Iterator[Risk]:
@@ -254,8 +249,14 @@ def _risks_of_words(
         if argument.startswith("-") and "=" in argument:
             yield from _risks_of_path(argument.partition("=")[2])
     yield from _risks_of_program(name, arguments)
-    if name in _WRAPPERS:
+    for text in texts_of(name, arguments):
+        yield from _risks(text, depth + 1)
+    if (wrapped := words_of(name, arguments)) and depth < _MAX_DEPTH:
+        yield from _risks_of_words(wrapped, command, depth + 1)
+    if name in WRAPPERS:
         yield from _risks_of_wrapped(name, arguments, command, depth)
+    elif name in ("at", "batch"):
+        yield from _risks_of_input(command, depth)
     elif (
         name in _SHELLS
         or _INTERPRETER.fullmatch(name)
@@ -280,7 +281,7 @@ def _runs_text(name: str, arguments: Sequence[str]) -> bool:
 
 
 def _risks_of_wrapped(name: str, arguments: list[str], command: SimpleCommand, depth: int) -> Iterator[Risk]:
-    with_value, skipped = _WRAPPERS[name]
+    with_value, skipped = WRAPPERS[name]
     rest = list(arguments)
     while rest and (rest[0].startswith("-") or (name in ("env", "sudo", "doas") and "=" in rest[0])):
         option = rest.pop(0)
@@ -340,16 +341,22 @@ def _risks_of_interpreter(
     reads_input = not files or files[0] in ("-", "/dev/stdin") or "-s" in arguments
     if files and UNKNOWN in files[0] and command.nested:
         yield "pipe_to_shell"
-    if reads_input and command.is_piped:
-        yield from _FROM_INPUT
-    if reads_input:
-        for body in command.here_documents:
-            if is_shell:
-                yield from _risks(body, depth + 1)
-            else:
-                yield "unknown"
-        if any(operator == "<" for operator, _ in command.redirections):
+    if reads_input and is_shell:
+        yield from _risks_of_input(command, depth)
+    elif reads_input:
+        yield from (_FROM_INPUT if command.is_piped else ())
+        if command.here_documents or any(operator == "<" for operator, _ in command.redirections):
             yield "unknown"
+
+
+def _risks_of_input(command: SimpleCommand, depth: int) -> Iterator[Risk]:
+    """The risks of a shell that runs what it reads."""
+    if command.is_piped:
+        yield from _FROM_INPUT
+    for body in command.here_documents:
+        yield from _risks(body, depth + 1)
+    if any(operator == "<" for operator, _ in command.redirections):
+        yield "unknown"
 
 
 def _is_inline(name: str, argument: str, *, is_shell: bool) -> bool:
@@ -437,10 +444,11 @@ def _risks_of_program(name: str, arguments: list[str]) -> Iterator[Risk]:
 
 def _other_destruction(name: str, arguments: list[str]) -> Iterator[Risk]:
     """Programs that destroy with some arguments only."""
-    is_destructive = (
+    is_destructive = bool(
         (name == "dd" and any(each.startswith("of=") for each in arguments))
-        or (name == "rsync" and any(each.startswith(("--delete", "--remove")) for each in arguments))
-        or (name in ("cp", "mv") and "/dev/null" in arguments)
+        or (name == "rsync" and any(each.startswith(("--del", "--remove")) for each in arguments))
+        or (name == "find" and {"-fprint", "-fprint0", "-fprintf", "-fls"} & {*arguments})
+        or (name in ("cp", "ln", "mv") and "/dev/null" in arguments)
         or (name == "crontab" and "-r" in arguments)
         or (name == "tar" and "--remove-files" in arguments)
         or (name == "tee" and any(map(_DEVICE.fullmatch, arguments)))

@@ -20,6 +20,7 @@ FLOORS: Mapping[str, int] = {
     "sensitive_paths": 0,
     "system_calls": 0,
     "shell_words": 1,
+    "wrapped_commands": 1,
     "command_risks": 2,
     "threads": 0,
     "tracing": 0,

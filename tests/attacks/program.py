@@ -1,13 +1,16 @@
 """A program that names some of what it has in a block, and keeps the rest to itself."""
 
+import dataclasses
+import enum
 import functools
 import json
 import os
 import sys
+import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import pydantic
 
@@ -63,6 +66,37 @@ class Model(pydantic.BaseModel):
     item: int = 1
 
 
+T = TypeVar("T")
+
+
+class Page(pydantic.BaseModel, Generic[T]):
+    """A generic model: the texts in its items are evaluated."""
+
+    item: T
+
+
+class Status(enum.Enum):
+    """An enumeration without members: its call makes another one."""
+
+
+class Meta(type):
+    """A class of classes."""
+
+
+class Color(enum.Enum):
+    RED = 1
+
+
+class Kit:
+    """Classes and functions that make classes or evaluate texts."""
+
+    def __init__(self) -> None:
+        self.kinds = [Status, Meta]
+        self.page, self.meta, self.flag = Page, Meta, enum.Flag
+        self.make_dataclass, self.create_model = dataclasses.make_dataclass, pydantic.create_model
+        self.adapter, self.new_class = pydantic.TypeAdapter, types.new_class
+
+
 class Plugin:
     def __init_subclass__(cls) -> None:
         hidden_effect()
@@ -83,13 +117,14 @@ def cached(x: object = 1) -> object:
 
 
 shop, model, order, module = Shop(), Model(), Order(), sys.modules[__name__]
+kit = Kit()
 
 
 @nh.natural_function
 async def serve(ws: object, web: object) -> int:
     """natural
-    Use <ws>, <web>, <shown>, <wrapped>, <shop>, <Model>, <model>, <Plugin>, <order> and
-    <cached>. Return a number.
+    Use <ws>, <web>, <shown>, <wrapped>, <shop>, <Model>, <model>, <Plugin>, <order>, <kit>,
+    <Status>, <Page>, <Color> and <cached>. Return a number.
     """
 
 

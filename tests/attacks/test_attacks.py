@@ -82,6 +82,9 @@ POWERS = [
     "type(ws)('/').read('etc/hostname')",
     "await Web(allow=('127.0.0.1',)).fetch(f'http://127.0.0.1:{port}/')",
     "web.allow = ('127.0.0.1',)\nawait web.fetch(f'http://127.0.0.1:{port}/')",
+    "kit.create_model('X', a=(canary, 1))",
+    "kit.make_dataclass('X', [('a', canary)])",
+    "kit.adapter(canary)",
     "other = web\nother.allow = ('127.0.0.1',)\nawait other.fetch(f'http://127.0.0.1:{port}/')",
 ]
 """Objects that decide, made or changed in a sandbox."""
@@ -99,7 +102,8 @@ def test_nothing_leaves_a_sandbox(watcher: Watcher, kind: SandboxKind) -> None:
     for part in in_parts(every_form(watcher)[::step]):
         assert len(anyio.run(lambda part=part: program.tried(part, root, code=level))) >= len(part)
         assert not watcher.changes(), f"after {', '.join(map(as_text, part))}"
-    powers = [Attack("nh_exec", f"port = {watcher.port}\n{each}") for each in POWERS]
+    canary = f"open({watcher.canary!r}, 'w')"
+    powers = [Attack("nh_exec", f"port = {watcher.port}\ncanary = {canary!r}\n{each}") for each in POWERS]
     answers = anyio.run(lambda: program.tried(powers, root, code=level))
     assert [each for each in answers if not program.is_error(each)] == []
     assert not watcher.changes()

@@ -18,6 +18,7 @@ from ..kernel.commands import CallGuard
 from ..kernel.environment import find_journal
 from ..parallel.task_current import using_positions
 from ..parallel.task_node import Positions
+from ..policies.code_levels.class_makers import check_called, check_given
 from ..policies.code_levels.members import SPECIAL, Members, is_private, makes_powers
 from .crossing import HostObjects, Reference, is_async_call
 from .errors import CrossingError
@@ -62,6 +63,8 @@ class HostCalls:
         try:
             given = [self._objects.received(each) for each in args]
             named = {name: self._objects.received(each) for name, each in kwargs.items()}
+            for each in (*given, *named.values()):
+                check_given(each, function)
             call = await self._admitted(self._actor.call_guard, written, function, given, named)
         except _CATCHABLE as error:
             raise self._failed(error) from error
@@ -136,7 +139,10 @@ class HostCalls:
             raise HostError(TypeError(f"'{target.name}' object is not callable"))
         if _is_of_interpreter(function) or makes_powers(function) or makes_powers(_owner_of(function)):
             raise HostError(TypeError(f"{target.name} is not available in the sandbox"))
-        return function
+        try:
+            return check_called(function)
+        except ToolBoundaryError as error:
+            raise self._failed(error) from error
 
     def _member(self, target: Reference, name: str) -> object:
         """A public attribute of an object.

@@ -180,7 +180,7 @@ STATEMENTS = [
     "y = f()",
     "try:\n    double(None)\nexcept TypeError as error:\n    x = str(error)\nfinally:\n    y = double(1)",
     "match double(2):\n    case int(v) if double(v) == 8: x = double(v)\n    case _: x = 'none'",
-    "x: 'int' = double(1)\nx += double(x)\nassert double(x)\ndel n",
+    "x: int = double(1)\nx += double(x)\nassert double(x)\ndel n",
     "x = {}\nx[double(1)] = double(2)\nx.setdefault(double(3), []).append(double(4))",
     "x = [fn() for fn in [lambda v=v: double(v) for v in range(3)]]",
     "raise ValueError(double(n))",

@@ -68,6 +68,9 @@ __mod__ __ne__ __neg__ __or__ __pos__ __repr__ __round__ __str__ __sub__ __trued
 _AS_OPERATORS = frozenset(_OPERATORS.split())
 """Special methods that do no more than an operator or statement: expressions change containers with them."""
 
+ABOUT_CLASSES = ("isinstance", "issubclass")
+"""Builtins that get classes, whatever these make. Code that uses them does not bind other things to them."""
+
 _CLASS_DATA = frozenset({"__slots__", "__hash__", "__match_args__", "__doc__"})
 """Special names that a class body may assign."""
 
@@ -143,6 +146,7 @@ class _Reading(ast.NodeVisitor):
         self._private = ""
         self._has_classes = False
         self._as_builtins: set[str] = set()
+        self._called_or_given: set[str] = set()
 
     def read(self, tree: ast.AST) -> Findings:
         try:
@@ -159,7 +163,7 @@ class _Reading(ast.NodeVisitor):
             as_builtins=frozenset(self._as_builtins),
             imports=tuple(self._imports),
             private="" if self._has_classes else self._private,
-            needs_checks=self._needs_checks,
+            needs_checks=self._needs_checks or not self._called_or_given.isdisjoint(self._bound),
         )
 
     def _refuse(self, message: str, guidance: str = "") -> None:
@@ -194,6 +198,7 @@ class _Reading(ast.NodeVisitor):
 
     def visit_arg(self, node: ast.arg) -> None:
         self._bind(node.arg)
+        self._needs_checks |= node.annotation is not None
         self.generic_visit(node)
 
     def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
@@ -206,7 +211,16 @@ class _Reading(ast.NodeVisitor):
 
     visit_Nonlocal = visit_Global  # noqa: N815
 
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        self._needs_checks = True
+        self.generic_visit(node)
+
+    def visit_TypeAlias(self, node: Any) -> None:
+        self._needs_checks = True
+        self.generic_visit(node)
+
     def visit_TypeVar(self, node: Any) -> None:
+        self._needs_checks = True
         self._bind(node.name)
         self.generic_visit(node)
 
@@ -226,6 +240,8 @@ class _Reading(ast.NodeVisitor):
             if alias.name != "*":
                 self._bind(alias.asname or alias.name)
         if module == "__future__":
+            if any(alias.name == "annotations" for alias in node.names):
+                self._refuse("annotations as texts", "Write the code without this import.")
             return
         if node.level or not is_shown(module):
             self._imports.append("." * node.level + module)
@@ -269,12 +285,28 @@ class _Reading(ast.NodeVisitor):
         else:
             self.visit(function)
         arguments: list[ast.AST] = [*node.args, *(each.value for each in node.keywords)]
+        self._note_call(name, arguments)
         for each in arguments:
-            if name in ("isinstance", "issubclass") and isinstance(each, ast.Name) and each.id == "type":
+            if name in ABOUT_CLASSES and isinstance(each, ast.Name) and each.id == "type":
                 self._loaded.add("type")
-                self._as_builtins.add(name)
             else:
                 self.visit(each)
+
+    def _note_call(self, name: str, arguments: list[ast.AST]) -> None:
+        """Note whether a call has to be looked at while it runs; see `class_makers`."""
+        if name in ABOUT_CLASSES:
+            self._as_builtins.add(name)
+            return
+        self._called_or_given.add(name)
+        self._called_or_given.update(each.id for each in arguments if isinstance(each, ast.Name))
+        self._needs_checks |= name in ("", "map") or any(isinstance(each, ast.Starred) for each in arguments)
+
+    def visit_Subscript(self, node: ast.Subscript) -> None:
+        if isinstance(node.value, ast.Name):
+            self._called_or_given.add(node.value.id)
+        elif has_checked_index(node):
+            self._needs_checks = True
+        self.generic_visit(node)
 
     def _check_held(self, name: str, node: ast.Call) -> None:
         is_plain = not node.keywords and not any(isinstance(each, ast.Starred) for each in node.args)
@@ -301,6 +333,7 @@ class _Reading(ast.NodeVisitor):
             self._refuse(f"classes cannot define {node.name}", "Write a method of another name.")
         else:
             self._bind(node.name)
+        self._needs_checks |= node.returns is not None
         with _Outside(self):
             self.generic_visit(node)
 
@@ -394,6 +427,15 @@ def _is_special_call(node: ast.Attribute) -> bool:
     if node.attr in _AS_OPERATORS and isinstance(node.ctx, ast.Load):
         return True
     return node.attr in _DEFINABLE and _is_super(node.value)
+
+
+def has_checked_index(node: ast.Subscript) -> bool:
+    """Whether an item is read that may be one of a class; those are texts or types, and no numbers."""
+    index = node.slice
+    is_number = isinstance(index, ast.Slice | ast.UnaryOp) or (
+        isinstance(index, ast.Constant) and not isinstance(index.value, str)
+    )
+    return isinstance(node.ctx, ast.Load) and not is_number and not isinstance(node.value, ast.Constant)
 
 
 def raise_problem(problem: _Problem) -> None:

@@ -3,26 +3,26 @@
 The functions here take the places of attributes and of some calls in the compiled code (`rewriting`).
 """
 
-import abc
 import contextvars
 import copy
 import dataclasses
-import enum
 import functools
+import re
 import string
 import sys
 import types
 from collections import UserString
-from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Any, cast
+from typing import Any
 
 from msgspec import Struct
 
 from ...errors import ToolBoundaryError
-from ...kernel.context import is_step_function
 
 PACKAGE = __name__.partition(".")[0]
+
+ENUMS = f"{__package__}.replaced_members"
+"""The module of the class of enumerations that code of a step writes."""
 
 MARK = "__nh_cell__"
 """An attribute of classes that the code of a step has defined."""
@@ -51,11 +51,14 @@ _LEADING = (
 _DESCRIPTIONS: tuple[type, ...] = (dataclasses.Field,)
 """Kinds of objects that describe classes."""
 
+_CALLED = re.compile(r"[^\w\s\[\].-]")
+"""Parts of an expression in a field. A generic model evaluates the texts in brackets, as names of types."""
+
 _FORMATTER = string.Formatter()
 _DATA = (Struct, tuple, list, dict, str, bytes, int, Enum)
 """Bases of the library's classes of plain data."""
 
-_ASSIGN = "Keep the value under a name of your own, or call a method."
+KEEP = "Keep the value under a name of your own, or call a method."
 _SHOWN = "Use the public members of the names shown under LOCALS, GLOBALS and TYPES."
 AUTHOR = " (For the author of the block: code='python' allows it.)"
 
@@ -94,7 +97,10 @@ INTERNALS = frozenset(
 """Attributes without underscores by which frames, cells, classes and tasks lead to all other objects."""
 
 _OF_MODELS = frozenset(
-    {"model_config", "model_fields", "model_rebuild", "parse_file", "parse_raw", "update_forward_refs"}
+    (
+        *("copy", "model_config", "model_copy", "model_fields", "model_json_schema", "model_rebuild"),
+        *("parse_file", "parse_raw", "update_forward_refs"),
+    )
 )
 SPECIAL = _OF_MODELS | {
     *("format", "format_map", "obj", "register", "send", "statistics", "throw"),
@@ -171,7 +177,7 @@ class Members:
         if name in ("format", "format_map"):
             _check_format(owner, kind, name)
         elif name in _OF_MODELS:
-            if hasattr(owner, "__pydantic_validator__"):
+            if hasattr(owner if isinstance(owner, type) else kind, "__pydantic_validator__"):
                 return _of_model(owner, name)
         elif name[0] == "_":
             if not _is_named_tuple(owner if isinstance(owner, type) else kind):
@@ -221,11 +227,13 @@ class Members:
         kind: type[object] = type(value)
         if issubclass(kind, (type, *_LEADING, *_FUNCTIONS, *_DESCRIPTIONS)):
             name = getattr(value, "__name__", None) or "it"
-            raise refusal(f"attributes of modules, classes and functions cannot be set: {name}", _ASSIGN)
+            raise refusal(f"attributes of modules, classes and functions cannot be set: {name}", KEEP)
         if is_of_library(type(value)):
-            raise refusal(f"attributes of a {kind.__name__} cannot be set: nighthawk_async made it", _ASSIGN)
+            raise refusal(f"attributes of a {kind.__name__} cannot be set: nighthawk_async made it", KEEP)
+        if issubclass(kind, Enum) and MARK not in vars(kind):
+            raise refusal(f"members of {kind.__name__} cannot be changed: all of the program has them", KEEP)
         if _is_method(kind, name):
-            raise refusal(f"methods cannot be replaced: {name} of a {kind.__name__}", _ASSIGN)
+            raise refusal(f"methods cannot be replaced: {name} of a {kind.__name__}", KEEP)
         return value
 
     @staticmethod
@@ -265,7 +273,7 @@ def _is_own(kind: type) -> bool:
 def _is_base(kind: type[object]) -> bool:
     """Whether no code runs when a class is derived from another one, besides that of standard modules."""
     made_by = type(kind).__module__
-    if issubclass(kind, type) or is_of_library(kind) or not (_is_standard(made_by) or made_by == __name__):
+    if issubclass(kind, type) or is_of_library(kind) or not (_is_standard(made_by) or made_by == ENUMS):
         return False
     return all(
         _is_standard(each.__module__) or "__init_subclass__" not in vars(each) for each in kind.__mro__
@@ -289,12 +297,39 @@ def _is_method(kind: type, name: str) -> bool:
 def _of_model(owner: Any, name: str) -> object:
     """Return a member of a pydantic model; what describes its fields as a copy."""
     if name == "model_fields":
-        return {each: copy.copy(field) for each, field in getattr(owner, name).items()}
+        return {each: _copied_field(field) for each, field in getattr(owner, name).items()}
     if name == "model_config":
         return dict(owner.model_config)
+    if name in ("copy", "model_copy"):
+        return _copying(owner, getattr(owner, name))
+    if name == "model_json_schema":
+        return lambda by_alias=True, mode="validation": owner.model_json_schema(by_alias=by_alias, mode=mode)
     if name in ("parse_file", "parse_raw"):
         raise refusal(f"{name} opens files and runs pickles", "Use model_validate_json.")
     raise refusal(f"classes cannot be changed: {name}")
+
+
+def _copied_field(field: Any) -> object:
+    """Return a copy of the description of a field, with its own containers."""
+    copied = copy.copy(field)
+    for each in ("examples", "json_schema_extra", "metadata"):
+        value: Any = getattr(field, each, None)
+        if type(value) in (list, dict):
+            setattr(copied, each, copy.copy(value))
+    return copied
+
+
+def _copying(owner: Any, copy_model: Any) -> Any:
+    """Return a method that copies a model, and changes its fields at most."""
+
+    def copy_with(*args: Any, update: Any = None, **options: Any) -> object:
+        changes: dict[str, object] = dict(update or {})
+        for each in changes:
+            if is_private(each) or _is_method(owner if isinstance(owner, type) else type(owner), each):
+                raise refusal(f"{each!r} is no field: a copy is changed in its fields alone")
+        return copy_model(*args, update=changes or None, **options)
+
+    return copy_with
 
 
 def _is_named_tuple(kind: type[Any]) -> bool:
@@ -325,124 +360,10 @@ def check_format_text(text: str) -> None:
     except ValueError:
         return  # formatting will fail
     for _, field, specification, _ in fields:
+        if _CALLED.search(field or ""):
+            raise refusal(f"the field {field!r} in a format text", "Use names and numbers in brackets.")
         for part in (field or "").replace("[", ".").replace("]", "").split(".")[1:]:
             if is_private(part):
                 raise refusal(f"the attribute {part!r} in a format text is private")
         if specification:
             check_format_text(specification)
-
-
-# --- members of standard modules that are not as they are there ---
-
-
-def _plain_dataclass(kind: Any = None, /, **options: Any) -> Any:
-    """`dataclasses.dataclass` for classes of the step's own code."""
-    if kind is None:
-        return functools.partial(_plain_dataclass, **options)
-    if not isinstance(kind, type) or MARK not in vars(kind):
-        raise refusal("dataclass changes its class: only classes of your own", _ASSIGN)
-    made: Any = dataclasses.dataclass(**options)
-    return made(kind)
-
-
-def _replace(value: Any, /, **changes: object) -> object:
-    _check_copied(value)
-    _check_names(changes)
-    return dataclasses.replace(value, **changes)
-
-
-def _asdict(value: Any) -> object:
-    _check_copied(value)
-    return dataclasses.asdict(value, dict_factory=_public_items)
-
-
-def _public_items(items: list[tuple[str, object]]) -> dict[str, object]:
-    return {name: value for name, value in items if not is_private(name)}
-
-
-def _astuple(value: Any) -> object:
-    _check_copied(value)
-    return tuple(getattr(value, each.name) for each in dataclasses.fields(value) if not is_private(each.name))
-
-
-def _copy(value: Any) -> object:
-    _check_copied(value)
-    return copy.copy(value)
-
-
-def _deepcopy(value: Any) -> object:
-    _check_copied(value)
-    return copy.deepcopy(value)
-
-
-def _check_copied(value: object) -> None:
-    if is_of_library(type(value)):
-        raise refusal(f"a {type(value).__name__} cannot be copied: nighthawk_async made it")
-
-
-def _check_names(names: Mapping[str, object]) -> None:
-    for name in names:
-        if is_private(name):
-            raise refusal(f"the attribute {name!r} is private")
-
-
-def _abstract(function: Any) -> Any:
-    if isinstance(function, types.FunctionType) and not is_step_function(function):
-        raise refusal("abstractmethod changes its function: only functions of your own", _ASSIGN)
-    return abc.abstractmethod(function)
-
-
-class _ShownEnums(enum.EnumType):
-    """The class of the classes in `enum` as code imports it.
-
-    Their calls make no classes: such a call takes names of special methods, which a class body does not.
-    """
-
-    def __call__(cls, value: Any, *values: Any, **options: Any) -> Any:
-        if not cls._member_map_:
-            raise refusal("an enumeration made by a call is not available", "Write class Color(Enum): …")
-        call: Any = super().__call__
-        return call(value, *values, **options)
-
-    def __instancecheck__(cls, instance: object) -> bool:
-        return cls.__subclasscheck__(type(instance))
-
-    def __subclasscheck__(cls, subclass: type) -> bool:
-        kind = cls.__base__ if cast("object", cls) in _ENUMS else cls  # the program's are some too
-        return type.__subclasscheck__(cast("type", kind), subclass)
-
-
-class _Enum(Enum, metaclass=_ShownEnums):
-    __module__ = "enum"
-
-
-class _Flag(enum.Flag, metaclass=_ShownEnums):
-    __module__ = "enum"
-
-
-class _IntEnum(enum.IntEnum, metaclass=_ShownEnums):
-    __module__ = "enum"
-
-
-class _IntFlag(enum.IntFlag, metaclass=_ShownEnums):
-    __module__ = "enum"
-
-
-class _StrEnum(enum.StrEnum, metaclass=_ShownEnums):
-    __module__ = "enum"
-
-
-_ENUMS: tuple[object, ...] = (_Enum, _Flag, _IntEnum, _IntFlag, _StrEnum)
-
-REPLACED: Mapping[str, Mapping[str, Callable[..., object]]] = {
-    "abc": {"abstractmethod": _abstract},
-    "copy": {"copy": _copy, "deepcopy": _deepcopy},
-    "dataclasses": {
-        "asdict": _asdict,
-        "astuple": _astuple,
-        "dataclass": _plain_dataclass,
-        "replace": _replace,
-    },
-    "enum": {each.__name__[1:]: each for each in _ENUMS},
-}
-"""Members of modules that take the places of Python's own."""

@@ -10,7 +10,8 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from .members import REPLACED, ShownModule
+from .members import ShownModule
+from .replaced_members import REPLACED
 
 _ALL = "*"
 """Stands for all public members that are no modules."""
@@ -125,7 +126,7 @@ _MEMBERS: Mapping[str, str] = {
 }
 _OUTSIDE: Mapping[str, frozenset[str]] = {
     "operator": frozenset({"attrgetter", "call", "methodcaller"}),
-    "re": frozenset({"template"}),
+    "re": frozenset({"purge", "template"}),
     "fnmatch": frozenset({"functools"}),
 }
 """Members that `*` leaves out."""

@@ -5,7 +5,10 @@ import secrets
 from typing import TypeVar, cast
 
 from ...kernel.context import Rewriting
-from .members import MARK, SCOPES, SPECIAL, Members, is_of_own_class
+from ...values.written_annotations import AnnotationChanger
+from .checking import ABOUT_CLASSES, has_checked_index
+from .class_makers import CheckedMembers
+from .members import MARK, SCOPES, SPECIAL, is_of_own_class
 
 Node = TypeVar("Node", bound=ast.AST)
 
@@ -16,7 +19,7 @@ _PASSING = ("attributes_of",)
 """Methods of guards that pass on the object whose attribute is set."""
 
 
-class _WithChecks(ast.NodeTransformer):
+class _WithChecks(AnnotationChanger, ast.NodeTransformer):
     """Passes attributes through `Members`. Calls that other rewriting has added stay as they are."""
 
     def __init__(self) -> None:
@@ -71,6 +74,8 @@ class _WithChecks(ast.NodeTransformer):
             self._pass_owner(node)
         self._visit_callee(node)
         self._visit_arguments(node)
+        if _is_call_of_code(node):
+            self._check_arguments(node)
         if called == "type":
             return _call("kind", node, at=node)
         return _call("member", node, at=node) if called == "getattr" else node
@@ -97,9 +102,35 @@ class _WithChecks(ast.NodeTransformer):
         for keyword in node.keywords:
             keyword.value = self._visited(keyword.value)
 
+    def _check_arguments(self, node: ast.Call) -> None:
+        """Check what is called and what is given, as `class_makers` says."""
+        function, first = _callee_of(node)
+        name = function.id if isinstance(function, ast.Name) else ""
+        if name in ABOUT_CLASSES:
+            return
+        by_name: list[ast.expr] = [ast.copy_location(ast.Name(name, ast.Load()), node)] if name else []
+        node.args[first:] = [_given(each, by_name) for each in node.args[first:]]
+        for keyword in node.keywords:
+            if keyword.arg is None:
+                keyword.value = _call("all_named", keyword.value, at=keyword.value)
+            else:
+                keyword.value = _given(keyword.value, by_name)
+        is_asking = name == "type" and len(node.args) == first + 1 and not node.keywords
+        if not is_asking and name != "super":
+            _replace_callee(node, _call("called", function, at=node))
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        self.generic_visit(node)
+        return _call("item", node.value, _index(node.slice), at=node) if has_checked_index(node) else node
+
+    def check_of(self, node: ast.expr) -> ast.expr:
+        return _call("annotation", node, at=node)
+
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:
         before, self._yields = self._yields, _has_yield(node)
+        node.returns, returns = None, self.change_annotation(node.returns)
         self.generic_visit(node)
+        node.returns = returns
         self._yields = before
         return node
 
@@ -149,6 +180,74 @@ class _WithChecks(ast.NodeTransformer):
         node.guard = guard
         node.body = [self._visited(each) for each in node.body]
         return node
+
+
+_LITERALS = (ast.Constant, ast.JoinedStr, ast.Lambda, ast.Compare, ast.BinOp, ast.UnaryOp)
+_DISPLAYS = (
+    ast.List,
+    ast.Tuple,
+    ast.Set,
+    ast.Dict,
+    ast.ListComp,
+    ast.SetComp,
+    ast.DictComp,
+    ast.GeneratorExp,
+)
+
+
+def _given(argument: ast.expr, by_name: list[ast.expr]) -> ast.expr:
+    """Pass an argument through a check, unless it is written as a value of another kind."""
+    if isinstance(argument, ast.Starred):
+        argument.value = _call("all_given", argument.value, at=argument.value)
+        return argument
+    if isinstance(argument, (*_LITERALS, *_DISPLAYS)):
+        return argument
+    return _call("given", argument, *by_name, at=argument)
+
+
+def _is_call_of_code(node: ast.Call) -> bool:
+    """Whether a call is one of the code itself, and none that other rewriting has put around it."""
+    function = node.func.value if isinstance(node.func, ast.Await) else node.func
+    if _is_constant_method(function, _ADMITTING):
+        return True
+    if isinstance(function, ast.Call) and _is_constant_method(function.func, _ADMITTING):
+        return False
+    called, _ = _callee_of(node)
+    return not (isinstance(called, ast.Attribute) and isinstance(called.value, ast.Constant))
+
+
+_ADMITTING = ("admit", "admit_waiting")
+
+
+def _index(node: ast.expr) -> ast.expr:
+    """An index as an argument: `a[1, 2:3]` has slices, which only an index is written with."""
+    if isinstance(node, ast.Tuple):
+        node.elts = [_index(each) for each in node.elts]
+        return node
+    if not isinstance(node, ast.Slice):
+        return node
+    parts = [
+        each or ast.copy_location(ast.Constant(None), node) for each in (node.lower, node.upper, node.step)
+    ]
+    return _call("part", *parts, at=node)
+
+
+def _callee_of(node: ast.Call) -> tuple[ast.expr, int]:
+    """The function of a call, and the position of its first argument."""
+    if _is_constant_method(node.func, _ADMITTING):
+        return node.args[1], 2
+    if isinstance(node.func, ast.Call) and _is_constant_method(node.func.func, ("function_of",)):
+        return node.func.args[0], 0
+    return node.func, 0
+
+
+def _replace_callee(node: ast.Call, function: ast.expr) -> None:
+    if _is_constant_method(node.func, _ADMITTING):
+        node.args[1] = function
+    elif isinstance(node.func, ast.Call) and _is_constant_method(node.func.func, ("function_of",)):
+        node.func.args[0] = function
+    else:
+        node.func = function
 
 
 def _is_plain(attribute: str) -> bool:
@@ -208,4 +307,4 @@ def _with_checks(tree: ast.AST) -> ast.AST:
     return cast("ast.AST", _WithChecks().visit(tree))
 
 
-CHECKED = Rewriting(change=_with_checks, placeholder=_PLACEHOLDER, value=Members)
+CHECKED = Rewriting(change=_with_checks, placeholder=_PLACEHOLDER, value=CheckedMembers)

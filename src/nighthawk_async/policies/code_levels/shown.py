@@ -16,6 +16,7 @@ from ...kernel.cells import builtin_of_step
 from ...kernel.commands import StepState
 from ...kernel.context import FAILURE, StepBuiltins, StepContext
 from .checking import HIDDEN_BUILTINS, NEVER, SHOWN_BUILTINS, Findings, findings, raise_problem
+from .class_makers import needs_care
 from .members import AUTHOR, Members, is_private, makes_powers, refusal
 from .modules import import_for, is_shown, shown_module
 from .rewriting import CHECKED
@@ -30,7 +31,7 @@ class ShownCode:
         context: The state of the step.
     """
 
-    __slots__ = ("_context", "_hidden", "_is_narrowed", "_names")
+    __slots__ = ("_careful", "_context", "_hidden", "_is_narrowed", "_names")
 
     is_elsewhere = False
 
@@ -39,6 +40,7 @@ class ShownCode:
         self._hidden = set(context.inherited_names)
         self._names = _ShownNames(context)
         self._is_narrowed = False
+        self._careful: set[str] = set()
 
     def check(self, text: str, mode: Literal["eval", "exec"]) -> None:
         """Refuse code before any of it runs; see `StepCode.check`."""
@@ -49,8 +51,13 @@ class ShownCode:
         if found.private and not any(map(Members.is_own, tuple(step_locals.values()))):
             raise refusal(f"the attribute {found.private!r} is private")
         for name in found.read:
-            if name not in step_locals or name in self._hidden:
+            is_local = name in step_locals
+            if not is_local or name in self._hidden:
                 self._names.check(name)
+            if not found.needs_checks and needs_care(
+                step_locals[name] if is_local else self._context.step_globals.get(name)
+            ):
+                self._careful.add(text)
         for name, problem in found.held.items():
             if not self._is_variable(name):
                 raise_problem(problem)
@@ -85,7 +92,7 @@ class ShownCode:
             self._is_narrowed = True
             names = self._names
             state.namespace.narrow(lambda context, inner: _ShownBuiltins(context, inner, names))
-        is_plain = not findings(text, mode).needs_checks
+        is_plain = not (findings(text, mode).needs_checks or text in self._careful)
         return state.run_as_python(code, text, mode, None if is_plain else CHECKED)
 
     def _is_variable(self, name: str) -> bool:
@@ -126,8 +133,10 @@ class _ShownNames:
         if not isinstance(value, type | types.FunctionType | types.BuiltinFunctionType):
             return None
         module, own_name = value.__module__, value.__name__
-        is_standard = type(module) is str and module != "builtins" and is_shown(module)
-        return value if is_standard and vars(shown_module(module)).get(own_name) is value else None
+        if type(module) is not str or module == "builtins" or not is_shown(module):
+            return None
+        is_its_own = getattr(sys.modules.get(module), own_name, None) is value
+        return vars(shown_module(module)).get(own_name) if is_its_own else None
 
     def is_named_builtin(self, name: str) -> bool:
         """Whether the block names a builtin that is not shown otherwise."""

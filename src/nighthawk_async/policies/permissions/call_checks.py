@@ -15,6 +15,7 @@ from ...errors import HookError
 from ...kernel.context import StepContext, functions_in
 from ...kernel.events import Verdict
 from ...kernel.tools import ToolScope
+from ...values.annotation_texts import evaluates_items
 from .call import NO_ARGUMENTS, CallArguments, PermissionCall, arguments_of, describe_call, without_partials
 from .callables import called_function, is_same_callable, module_of, own_attributes
 from .declared_methods import borrowed_by, declared_by, smuggled_by
@@ -161,7 +162,7 @@ class CallChecks:
         """
         if names_a_part(called_function(function), args):
             raise refusal_of_part("a private attribute", args[0] if args else function)
-        to_ask, is_free = None, self._is_free(function)
+        to_ask, is_free = None, self._is_free(function) and not any(map(evaluates_items, args))
         if not is_free:
             call = self._describe(written, function, args, kwargs)
             decision = self._decide(call, decide, _default_of(function))

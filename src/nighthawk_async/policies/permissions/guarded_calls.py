@@ -20,6 +20,8 @@ from ...kernel.cells import begin, pause
 from ...kernel.code_calls import bounded
 from ...kernel.context import Rewriting, StepContext, StepNamespace, compile_tree, parse_code, with_constant
 from ...kernel.tools import ToolScope
+from ...values.annotation_texts import evaluates_items, has_texts, without_texts
+from ...values.written_annotations import AnnotationChanger
 from .call import PermissionCall
 from .call_checks import CallChecks
 from .equivalents import without_operators
@@ -33,6 +35,8 @@ from .permissions import (
     refusal_of_part,
 )
 from .protected_parts import (
+    ANNOTATION_PARTS,
+    ANNOTATIONS,
     MATCHED,
     VARIABLES,
     has_private_name,
@@ -97,7 +101,7 @@ def _compile(
     return compile_tree(guarded, text, filename=filename, mode=mode, rewriting=rewriting)
 
 
-class _Guarding(ast.NodeTransformer):
+class _Guarding(AnnotationChanger, ast.NodeTransformer):
     """Rewrites calls, and tracks whether `await` is possible at the current node."""
 
     def __init__(self, *, may_wait: bool) -> None:
@@ -137,10 +141,20 @@ class _Guarding(ast.NodeTransformer):
             node.value = _pass("read", node.value, name)
         return node
 
+    def check_of(self, node: ast.expr) -> ast.expr:
+        return _pass("annotation", node)
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        if node.id in ANNOTATION_PARTS:
+            raise refusal_of_part(node.id, "code")
+        return node
+
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         self.generic_visit(node)
         if not isinstance(node.ctx, ast.Load):
             node.value = _pass("items_of", node.value)
+        elif not isinstance(node.slice, ast.Slice):
+            node.value = _pass("subscripted", node.value)
         return node
 
     def visit_Match(self, node: ast.Match) -> ast.AST:
@@ -177,6 +191,8 @@ class _Guarding(ast.NodeTransformer):
         return [_statement("importing", node), node]
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> list[ast.stmt]:
+        if node.module == "__future__" and any(each.name == ANNOTATIONS for each in node.names):
+            raise refusal_of_part(ANNOTATIONS, node.module)
         return [node] if node.module == "__future__" else [_statement("importing", node), node]
 
     def visit_ClassDef(self, node: ast.ClassDef) -> list[ast.stmt]:
@@ -215,8 +231,7 @@ class _Guarding(ast.NodeTransformer):
         with self._waiting(False):
             self._visit_type_parameters(node)
             node.args = self._visited(node.args)
-            if node.returns is not None:
-                node.returns = self._visited(node.returns)
+            node.returns = self.change_annotation(node.returns)
         with self._waiting(body_can_wait):
             node.body = self._statements(node.body)
         return node
@@ -441,6 +456,14 @@ class CallGuard(CallChecks):
             self.hand_over(cast("Any", owner).__setitem__)
         return owner
 
+    def subscripted(self, owner: object, /) -> object:
+        """Return an object whose item is about to be read: a proxy if it evaluates the texts in items."""
+        return _ItemsOfTypes(owner) if evaluates_items(owner) else owner
+
+    def annotation(self, annotation: object, /) -> object:
+        """Return an annotation without texts, which would be evaluated where no guard sees it."""
+        return without_texts(annotation)
+
     def matched(self, subject: object, /, *kinds: Callable[[], object]) -> object:
         """Admit class patterns with positions, where the class decides which attributes are read."""
         for kind in kinds:
@@ -455,6 +478,20 @@ class CallGuard(CallChecks):
     def keep_all(self) -> None:
         """Admit the definitions in the body of a class, which is the caller."""
         self.keep_in_class(sys._getframe(1).f_locals)  # pyright: ignore[reportPrivateUsage]
+
+
+class _ItemsOfTypes:
+    """Proxy of a generic model while an item of it is read."""
+
+    __slots__ = ("_kind",)
+
+    def __init__(self, kind: object) -> None:
+        self._kind: Any = kind
+
+    def __getitem__(self, key: object) -> object:
+        if has_texts(key):
+            raise refusal_of_part("a text as an item, which is evaluated,", self._kind)
+        return self._kind[key]
 
 
 class _Assigned:

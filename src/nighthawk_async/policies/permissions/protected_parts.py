@@ -26,6 +26,10 @@ gi_code gi_frame gi_yieldfrom cr_await cr_code cr_frame cr_origin ag_await ag_co
 """
 _FRAME_PARTS = frozenset(_OF_FRAMES.split())
 _CODE_PARTS = frozenset(("__builtins__", "__closure__", "__code__", "__globals__"))
+ANNOTATIONS = "annotations"
+ANNOTATION_PARTS = frozenset(("__annotations__", "__annotate__", "__annotate_func__"))
+"""What is evaluated where types are looked up: texts in it would be code that no rule sees."""
+
 _STATE_PARTS = frozenset(
     (
         *("__delattr__", "__getattr__", "__getattribute__", "__getstate__", "__reduce__", "__reduce_ex__"),
@@ -74,6 +78,8 @@ def is_protected(owner: object, name: str) -> bool:
     """
     if type(owner) is super:
         owner = cast("Any", owner).__self__
+    if name in ANNOTATION_PARTS:
+        return isinstance(owner, (type, *_FUNCTIONS)) or _is_module(owner)
     if name in _CODE_PARTS:
         return isinstance(owner, _FUNCTIONS) or _is_class_of(owner, _FUNCTIONS) or _is_module(owner)
     if name in _FRAME_PARTS:
@@ -98,12 +104,16 @@ def variables_of(owner: object) -> Any:
     """Return `vars(owner)`; where they must not be changed, a copy without those that are private."""
     variables: Any = vars(owner)
     if not is_fixed(owner, ""):
-        return variables
+        if not isinstance(owner, type):
+            return variables
+        return types.MappingProxyType(
+            {name: value for name, value in variables.items() if name not in ANNOTATION_PARTS}
+        )
     is_hiding = is_of_library(owner)
     copied = {
         name: value
         for name, value in variables.items()
-        if not (is_hiding and is_protected(owner, name)) and name not in _CODE_PARTS
+        if not (is_hiding and is_protected(owner, name)) and name not in _CODE_PARTS | ANNOTATION_PARTS
     }
     return types.MappingProxyType(copied) if isinstance(variables, types.MappingProxyType) else copied
 

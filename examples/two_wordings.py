@@ -32,7 +32,7 @@ async def exact(mail: str) -> bool:
 
 
 async def main() -> None:
-    reports = [await evaluate(each, CASES, executor=MODEL, trials=5) for each in (short, exact)]
+    reports = [await evaluate(each, CASES, model=MODEL, trials=5) for each in (short, exact)]
     print(reports[1].compare(reports[0], any_subject=True))
 
 

@@ -64,17 +64,17 @@ if TYPE_CHECKING:
         get_usage_meter as get_usage_meter,
         resource as resource,
     )
-    from .kernel.policy import Policy
+    from .kernel.policy import Policy as Policy
     from .kernel.progress import progress
     from .kernel.tool_sets import tool, tool_set
     from .kernel.tools import RunContext as RunContext
     from .memory.memory import Memory
-    from .models.batched import batched as batched
+    from .models.batched_model import batched as batched
     from .parallel import current_task as current_task, deadline, open_tasks
     from .policies.budgets.budget import budget
     from .policies.budgets.terms import BudgetLimits as BudgetLimits
     from .policies.egress.egress import egress
-    from .policies.partial_values import partial_values as partial_values
+    from .policies.partial_readers import partial_values as partial_values
     from .policies.permissions.permissions import permissions
     from .policies.text_stream import stream_text
     from .runs import run, start_run, start_run_sync as start_run_sync
@@ -164,7 +164,7 @@ else:
             ),
             "kernel.tools": ("RunContext",),
             "memory.memory": ("Memory",),
-            "models.batched": ("batched",),
+            "models.batched_model": ("batched",),
             "parallel": (
                 "current_task",
                 "deadline",
@@ -173,7 +173,7 @@ else:
             "policies.budgets.budget": ("budget",),
             "policies.budgets.terms": ("BudgetLimits",),
             "policies.egress.egress": ("egress",),
-            "policies.partial_values": ("partial_values",),
+            "policies.partial_readers": ("partial_values",),
             "policies.permissions.permissions": ("permissions",),
             "policies.text_stream": ("stream_text",),
             "runs": (
@@ -226,7 +226,6 @@ __all__ = [
     "ExecutionError",
     "Memory",
     "NighthawkError",
-    "Policy",
     "Sandbox",
     "StepExecutorConfiguration",
     "actors",

@@ -21,9 +21,9 @@ from .kernel.events import (
     ScopeFinished,
     ScopeStarted,
     StepFinished,
-    StepResumed,
+    StepResumed as StepResumed,
     StepStarted,
-    StepSuspended,
+    StepSuspended as StepSuspended,
     ToolLoopSuspected,
     VerificationRefused,
 )
@@ -31,11 +31,11 @@ from .policies.hooks.registry import Hooks
 from .policies.hooks.rules import HookAnswer as HookAnswer, HookFunction as HookFunction, Modify, Veto
 from .policies.people.events import (
     ApprovalAnswered,
-    ApprovalClosed,
+    ApprovalClosed as ApprovalClosed,
     ApprovalRequested,
     QuestionAnswered,
     QuestionAsked,
-    QuestionClosed,
+    QuestionClosed as QuestionClosed,
 )
 from .types.execution import PartialValues
 from .types.outcomes import Abort
@@ -45,7 +45,6 @@ __all__ = [
     "AfterModelRequest",
     "AfterToolCall",
     "ApprovalAnswered",
-    "ApprovalClosed",
     "ApprovalRequested",
     "BeforeCommit",
     "BeforeCompaction",
@@ -60,16 +59,13 @@ __all__ = [
     "ProgressReported",
     "QuestionAnswered",
     "QuestionAsked",
-    "QuestionClosed",
     "Retry",
     "RunFinished",
     "RunStarted",
     "ScopeFinished",
     "ScopeStarted",
     "StepFinished",
-    "StepResumed",
     "StepStarted",
-    "StepSuspended",
     "ToolLoopSuspected",
     "VerificationRefused",
     "Veto",

@@ -16,7 +16,7 @@ from .source_tree import PACKAGE, SOURCE, Module, parse_package
 PUBLIC_ROOMS = (
     *("resilience", "hooks", "human", "oversight", "testing", "asgi", "actors", "parallel"),
     *("observe", "errors", "models", "executors", "policies", "runtime", "telemetry", "journal"),
-    *("library", "skills", "mcp", "credentials", "evals", "distributed"),
+    *("library", "skills", "mcp", "credentials", "evals", "distributed", "memory"),
 )
 """The rooms whose exports are public, beside the package itself."""
 
@@ -60,7 +60,7 @@ UNLISTED_IN_MODULES = {
         *("StepEndedError", "RunForkedError", "UnpicklableError", "RepeatedToolCallError"),
         *("NestedStepLimitError", "ModelProtocolError", "ModelProviderError", "ToolBoundaryError"),
         *("StepStoppedError", "UnsupportedContentError", "SandboxUnavailableError", "AnnotationError"),
-        *("TranscriptError", "VerificationError", "AnswerTimeoutError"),
+        *("TranscriptError", "VerificationError", "AnswerTimeoutError", "TextReplacedError"),
     },
 }
 """Errors that a module defines and does not list: their families stand for them."""

@@ -83,7 +83,7 @@ UNUSED_MODULES = (
     *("nighthawk_async.actors.mailbox", "nighthawk_async.kernel.other_models"),
     *("nighthawk_async.values.stable_digest", "nighthawk_async.values.canonical_writing"),
     *("nighthawk_async.models.local", "nighthawk_async.models.weights"),
-    *("nighthawk_async.models.batched", "nighthawk_async.models.uploads"),
+    *("nighthawk_async.models.batched_model", "nighthawk_async.models.uploads"),
     *("nighthawk_async.models.endpoint_calls", "nighthawk_async.models.multipart"),
     "nighthawk_async.prompt.token_estimate",
     *(

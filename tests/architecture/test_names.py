@@ -49,6 +49,8 @@ ROWS = (
         "model=: a name, a configuration, a Model or an executor",
         {
             "nighthawk_async.run(step_executor)": _ALIAS,
+            "nighthawk_async.start_run(step_executor)": _ALIAS,
+            "nighthawk_async.start_run_sync(step_executor)": _ALIAS,
             "nighthawk_async.scope(step_executor)": _ALIAS,
             "nighthawk_async.scope(step_executor_configuration)": _ALIAS,
         },
@@ -102,7 +104,7 @@ ONE_PLACE = {
     "ask_user": PACKAGE,
     "request_approval": PACKAGE,
     "Sandbox": PACKAGE,
-    "Policy": PACKAGE,
+    "Policy": f"{PACKAGE}.policies",
     "current_task": f"{PACKAGE}.parallel",
     "rule": f"{PACKAGE}.policies",
     "WebSearch": f"{PACKAGE}.models",

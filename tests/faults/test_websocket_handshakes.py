@@ -89,7 +89,7 @@ async def test_a_server_that_never_answers_is_a_timeout_wherever_it_stops() -> N
 
     async with raw_server(accept_nothing) as base_url:
         with pytest.raises(ConnectTimeoutError, match=r"no WebSocket .* within 0\.05 seconds"):
-            await collect(socket_model(base_url, connect_timeout_seconds=0.05))
+            await collect(socket_model(base_url, connect_timeout=0.05))
 
     async def answer_nothing(socket: RawSocket) -> None:
         await socket.read()
@@ -102,7 +102,7 @@ async def test_a_server_that_never_answers_is_a_timeout_wherever_it_stops() -> N
 
     for serve in (answer_nothing, begin_only):
         async with raw_sockets(serve) as base_url:
-            model = socket_model(base_url, timeout_seconds=0.1)
+            model = socket_model(base_url, timeout=0.1)
             with pytest.raises(ModelTimeoutError):
                 await collect(model)
 

@@ -193,7 +193,7 @@ async def test_a_server_that_nobody_trusts_gets_no_request(
                 assert seen[0][1:] == (False, 0)
         async with served(Proxy(1, None)) as port:  # it answers no handshake
             with pytest.raises(ModelError) as timed_out:
-                await collect(socket_model(f"https://127.0.0.1:{port}/v1", connect_timeout_seconds=0.05))
+                await collect(socket_model(f"https://127.0.0.1:{port}/v1", connect_timeout=0.05))
             assert isinstance(timed_out.value, ConnectTimeoutError)
         assert not server.requests
 
@@ -242,7 +242,7 @@ async def test_a_proxy_that_fails_is_named_as_over_http(
             seen = set()
             for transport in ("websocket",) if answer is None else ("http", "websocket"):
                 seconds = 0.05 if answer is None else 10.0
-                model = socket_model(f"https://{HOST}/v1", transport, connect_timeout_seconds=seconds)
+                model = socket_model(f"https://{HOST}/v1", transport, connect_timeout=seconds)
                 with pytest.raises(ModelError) as caught:
                     await collect(model)
                 assert "hunter22" not in str(caught.value), name

@@ -65,7 +65,7 @@ def make_litestar() -> Any:
 
 def make_quart() -> Any:
     app = Quart(__name__)
-    opened: list[nh.runtime.Run] = []
+    opened: list[Any] = []
 
     @app.before_serving
     async def open_run() -> None:

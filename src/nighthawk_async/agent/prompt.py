@@ -15,7 +15,7 @@ from ..kernel.context import StepContext
 from ..kernel.declared_types import resolve_annotation, return_type
 from ..kernel.tools import FIND_TOOL_NAME, PROGRESS_TOOL_NAME, PROVIDED_TOOL_NAMES, SKILL_TOOL_NAME
 from ..prompt.plain_text import class_of
-from ..prompt.scalars import PLAIN_TYPES, find_scalar_text
+from ..prompt.scalars import PLAIN_TYPES, SCALARS, find_scalar_text
 from ..prompt.sections import (
     RenderedSection,
     render_section,
@@ -489,9 +489,9 @@ class StepPrompt:
     @property
     def takes_long(self) -> bool:
         """Whether the values are so large that writing them would hold the event loop."""
-        return take_long(self.context.shown_locals.values()) or take_long(
-            self.context.referenced_globals.values()
-        )
+        values = (*self.context.shown_locals.values(), *self.context.referenced_globals.values())
+        composed = [value for value in values if id(class_of(value)) not in SCALARS]
+        return bool(composed) and take_long(composed)
 
     def write_values(self) -> None:
         """Write the values now, in any thread; the prompts are made of what is written."""

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from .event_stream_encoding import StreamEvent as StreamEvent
     from .event_stream_live import events_between
     from .middleware import NighthawkMiddleware
-    from .problems import Problem as Problem, find_problem
+    from .problems import Problem as Problem, find_problem as find_problem
 else:
     __getattr__, __dir__ = attach_exports(
         __name__,
@@ -36,7 +36,6 @@ __all__ = [
     "NighthawkMiddleware",
     "StreamResponse",
     "events_between",
-    "find_problem",
     "stream_node",
     "stream_response",
 ]

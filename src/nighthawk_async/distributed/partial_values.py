@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import msgspec
 
 from ..kernel.environment import Environment
-from ..policies.partial_values import readers_of, with_readers
+from ..policies.partial_readers import readers_of, with_readers
 from ..types.execution import PartialSink, PartialValues
 from .errors import CrossingError
 from .scope_pickling import dump_part, load_part

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .case_files import load_cases, save_cases
     from .case_variants import reviewed, variants
     from .cases import Case
-    from .comparison import CaseDifference as CaseDifference, Comparison as Comparison, Verdict
+    from .comparison import CaseDifference as CaseDifference, Comparison as Comparison, Verdict as Verdict
     from .declarations import Evaluation
     from .errors import (
         CaseError as CaseError,
@@ -70,12 +70,12 @@ if TYPE_CHECKING:
     from .statistics import (
         Interval as Interval,
         bootstrap_interval as bootstrap_interval,
-        cases_needed,
-        effect_size,
-        holm,
+        cases_needed as cases_needed,
+        effect_size as effect_size,
+        holm as holm,
         paired_p_value as paired_p_value,
-        pass_all,
-        pass_at,
+        pass_all as pass_all,
+        pass_at as pass_at,
     )
 else:
     __getattr__, __dir__ = attach_exports(
@@ -202,15 +202,12 @@ __all__ = [
     "Score",
     "Trial",
     "UndecidedError",
-    "Verdict",
     "calibrate",
     "cases_from_journal",
-    "cases_needed",
     "check_gate",
     "close_to",
     "cost_at_most",
     "current_seed",
-    "effect_size",
     "equals",
     "evaluate",
     "evaluate_grid",
@@ -218,7 +215,6 @@ __all__ = [
     "export_promptfoo",
     "history",
     "holds",
-    "holm",
     "improve",
     "json_difference",
     "judge",
@@ -229,8 +225,6 @@ __all__ = [
     "markdown_table",
     "matches_schema",
     "named_splits",
-    "pass_all",
-    "pass_at",
     "report_as_page",
     "report_as_tree",
     "reviewed",

@@ -15,10 +15,10 @@ from ..lazy_exports import attach_exports
 if TYPE_CHECKING:
     from .errors import EmbeddingError, MemoryUseError, MemoryValueError
     from .facts import (
-        Evidence,
-        Fact,
-        FactKind,
-        Facts,
+        Evidence as Evidence,
+        Fact as Fact,
+        FactKind as FactKind,
+        Facts as Facts,
         FileEvidence,
         ToolEvidence,
         TraceEvidence,
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     )
     from .memory import Memory, close, open
     from .records import (
-        ErasureReceipt,
-        Forgotten,
-        MemoryEvent,
-        MemoryRecord,
-        MemorySummary,
-        RecalledRecord,
-        RecallMode,
+        ErasureReceipt as ErasureReceipt,
+        Forgotten as Forgotten,
+        MemoryEvent as MemoryEvent,
+        MemoryRecord as MemoryRecord,
+        MemorySummary as MemorySummary,
+        RecalledRecord as RecalledRecord,
+        RecallMode as RecallMode,
     )
     from .serving import functions
-    from .vectors import Embed
+    from .vectors import Embed as Embed
 else:
     __getattr__, __dir__ = attach_exports(
         __name__,
@@ -67,23 +67,11 @@ else:
     )
 
 __all__ = [
-    "Embed",
     "EmbeddingError",
-    "ErasureReceipt",
-    "Evidence",
-    "Fact",
-    "FactKind",
-    "Facts",
     "FileEvidence",
-    "Forgotten",
     "Memory",
-    "MemoryEvent",
-    "MemoryRecord",
-    "MemorySummary",
     "MemoryUseError",
     "MemoryValueError",
-    "RecallMode",
-    "RecalledRecord",
     "ToolEvidence",
     "TraceEvidence",
     "UserEvidence",

@@ -11,8 +11,13 @@ from ..sealed_attributes import Sealed
 from . import calls
 from .engine import Engine
 from .errors import MemoryValueError
-from .orders import checked_confidence, checked_tags, recall_order, store_order
-from .orders import fact_predicate as chosen_facts
+from .orders import (
+    checked_confidence,
+    checked_tags,
+    fact_predicate as chosen_facts,
+    recall_order,
+    store_order,
+)
 from .records import Forgotten, MemoryRecord, RecalledRecord, RecallMode
 from .values import write_json
 

@@ -8,8 +8,7 @@ from datetime import datetime
 from urllib.parse import quote
 
 from ..errors import ConfigurationError
-from ..journal import JournalStore
-from ..journal import open as open_journal
+from ..journal import JournalStore, open as open_journal
 from ..journal.encryption import Key
 from ..sealed_attributes import Sealed
 from . import calls

@@ -10,7 +10,7 @@ from msgspec import Struct
 from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 
-from ..prompt.plain_text import is_class
+from ..prompt.plain_text import class_of, is_class
 from ..types.json import JsonableValue, is_json_list, is_json_object
 from .errors import MemoryValueError
 
@@ -37,7 +37,7 @@ def dump_value(value: Any, key: str) -> tuple[JsonableValue, str]:
     """
     if _is_plain(value, 0):
         return value, ""
-    kind = type(value)
+    kind = class_of(value)
     name = f"{kind.__module__}.{kind.__qualname__}"
     try:
         data = _dump(value, kind)

@@ -71,7 +71,7 @@ if TYPE_CHECKING:
         WebSearch,
     )
     from ..types.usage import Usage
-    from .batched import batched
+    from .batched_model import batched
 else:
     __getattr__, __dir__ = attach_exports(
         __name__,
@@ -138,7 +138,7 @@ else:
                 "WebSearch",
             ),
             "..types.usage": ("Usage",),
-            "batched": ("batched",),
+            "batched_model": ("batched",),
         },
     )
 

@@ -15,7 +15,15 @@ if TYPE_CHECKING:
     from .page.export import view_as_page
     from .recording_file import view_as_recording
     from .recording_reader import Recording as Recording, read_recording
-    from .tree import TaskTree, find_node_id, find_tree as find_tree, get_tree, recording, snapshot, watch
+    from .tree import (
+        TaskTree,
+        find_node_id as find_node_id,
+        find_tree as find_tree,
+        get_tree,
+        recording,
+        snapshot as snapshot,
+        watch,
+    )
     from .tree_text import view_as_text
     from .views import (
         Children as Children,
@@ -70,11 +78,9 @@ else:
 __all__ = [
     "ObserveError",
     "TaskTree",
-    "find_node_id",
     "get_tree",
     "read_recording",
     "recording",
-    "snapshot",
     "view_as_json",
     "view_as_page",
     "view_as_recording",

@@ -24,7 +24,7 @@ from ..prompt.plain_text import (
     single_line,
     type_name,
 )
-from ..prompt.previews import to_bounded_value
+from ..prompt.walk import to_bounded_value
 from ..secret_names import HIDDEN, hides_value
 from ..types.json import JsonableValue
 from ..values.error_text import describe_validation_error

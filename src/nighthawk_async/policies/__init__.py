@@ -20,13 +20,13 @@ if TYPE_CHECKING:
         replayed,
     )
     from ..kernel.function_calls import FunctionCall, FunctionProceed
-    from ..kernel.policy import Policy as Policy
+    from ..kernel.policy import Policy
     from ..kernel.step import Step
     from .budgets.budget import Budget
     from .budgets.ledger import WindowState as WindowState
     from .budgets.terms import BudgetAmounts as BudgetAmounts, BudgetLimits
     from .egress.egress import Egress as Egress
-    from .partial_values import partial_values
+    from .partial_readers import partial_values
     from .permissions.call import PermissionCall
     from .permissions.permissions import Permissions as Permissions
     from .permissions.rules import PermissionRule as PermissionRule, rule
@@ -72,7 +72,7 @@ else:
                 "ConcurrentMutationWarning",
                 "MutationReport",
             ),
-            "partial_values": ("partial_values",),
+            "partial_readers": ("partial_values",),
         },
     )
 
@@ -86,6 +86,7 @@ __all__ = [
     "ModelCall",
     "OpenRequest",
     "PermissionCall",
+    "Policy",
     "Step",
     "StepCommit",
     "StepEnd",

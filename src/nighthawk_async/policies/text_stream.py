@@ -26,7 +26,7 @@ from ..parallel.calling import call_any
 from ..parallel.event_loop import LoopEvent
 from ..types.execution import RETURN_NAME, PartialValues
 from ..types.unset import UNSET
-from .partial_values import readers_of, with_readers
+from .partial_readers import readers_of, with_readers
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")

@@ -6,7 +6,6 @@ written in Python's notation, so that code can name them.
 
 import datetime as dt
 import gc
-import json
 import math
 import uuid
 from collections import OrderedDict, deque
@@ -37,6 +36,7 @@ from .plain_text import (
     class_of,
     class_value,
     clean_text,
+    encode,
     has_base,
     is_class,
     is_string,
@@ -55,8 +55,6 @@ ARGUMENT = ""
 
 _Item = TypeVar("_Item")
 
-
-_encode: Callable[[object], str] = json.JSONEncoder(ensure_ascii=False).encode
 
 _LEAST_ROWS = 4
 
@@ -93,7 +91,7 @@ def find_table(
         width=len(columns),
         gap=gap,
     )
-    per_row = 2 + sum(len(_encode(column)) + 2 for column in columns)
+    per_row = 2 + sum(len(encode(column)) + 2 for column in columns)
     named = sum(map(_is_name, values))
     return table if len(table_heading(table)) < (len(rows) - named) * per_row else None
 
@@ -144,7 +142,7 @@ def table_heading(table: Table, mark: str = "") -> str:
         mark: The mark of further columns.
     """
     row_type = f" of {table.row_type}" if table.row_type else ""
-    columns = ", ".join(map(_encode, table.columns))
+    columns = ", ".join(map(encode, table.columns))
     more = f", {mark}" if mark else ""
     return f"table {table.length:,} x {table.width:,}{row_type}: {columns}{more}"
 

@@ -30,6 +30,9 @@ class Path(NamedTuple):
     step: Any
 
 
+_ROOT = "value"
+"""The name of a value that has none, as in the result of a tool."""
+
 _LABEL_CHARACTERS = 32
 _PATH_CHARACTERS = 40
 _NAME_CHARACTERS = 60
@@ -121,14 +124,13 @@ class LineObjects:
         self.root = Path(None, "", line)
 
     @classmethod
-    def alone(cls, line: str, *, show_secrets: bool = False) -> "LineObjects":
+    def alone(cls, *, show_secrets: bool = False) -> "LineObjects":
         """The objects of a line beside which there is no other.
 
         Args:
-            line: The name of the line.
             show_secrets: Whether labels may be values with secret names.
         """
-        return ShownObjects(show_secrets=show_secrets).of_line(line)
+        return ShownObjects(show_secrets=show_secrets).of_line(_ROOT)
 
     def is_elsewhere(self, value: object) -> bool:
         """Whether another line shows an object.

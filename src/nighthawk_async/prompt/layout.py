@@ -4,10 +4,7 @@ What does not fit is left out and counted. Where endings are shown, a container 
 facts about its numbers stand beside the count.
 """
 
-import json
-import math
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,23 +12,7 @@ from msgspec.structs import replace
 from ..configuration import JsonRendererStyle
 from ..types.json import JsonableValue
 from .containers import ARGUMENT, table_heading
-from .plain_text import Noun, Part, Parts, Table, Text, count_that_fit, fair_level
-
-_encode_any: Callable[[object], str] = json.JSONEncoder(ensure_ascii=False).encode
-_ENCODERS: dict[type, Callable[[Any], str]] = {
-    str: json.encoder.encode_basestring,
-    int: int.__repr__,
-    float: lambda value: float.__repr__(value) if math.isfinite(value) else _encode_any(value),
-    bool: {False: "false", True: "true"}.__getitem__,
-    type(None): {None: "null"}.__getitem__,
-}
-
-
-def encode(value: object) -> str:
-    """Write a JSON value, on one line; scalars, which are most values, without an encoder of their own."""
-    encoder = _ENCODERS.get(type(value))
-    return _encode_any(value) if encoder is None else encoder(value)
-
+from .plain_text import ENCODERS, Noun, Part, Parts, Table, Text, count_that_fit, encode, fair_level
 
 _MARK_CHARACTERS = 28
 _SHORTEST_CUT_TEXT = 64
@@ -95,9 +76,8 @@ class Layout:
         Args:
             part: The part that `whole_value` gave.
         """
-        encoder = _ENCODERS.get(type(part))
-        if encoder is not None:
-            return encoder(part)
+        if type(part) in ENCODERS:
+            return encode(part)
         if isinstance(part, Table):
             rows = (", ".join(map(self.write, row)) for row in part.rows)
             return f"[{'; '.join((self._heading(part), *rows))}]"

@@ -12,6 +12,7 @@ a shorter form than JSON.
 """
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from types import GetSetDescriptorType, MappingProxyType, MemberDescriptorType, ModuleType
@@ -158,6 +159,23 @@ def count_that_fit(sizes: list[int], room: int) -> int:
         if room < 0:
             return index
     return len(sizes)
+
+
+_encode_any: Callable[[object], str] = json.JSONEncoder(ensure_ascii=False).encode
+ENCODERS: dict[type, Callable[[Any], str]] = {
+    str: json.encoder.encode_basestring,
+    int: int.__repr__,
+    float: lambda value: float.__repr__(value) if math.isfinite(value) else _encode_any(value),
+    bool: {False: "false", True: "true"}.__getitem__,
+    type(None): {None: "null"}.__getitem__,
+}
+"""The writers of scalars, by their exact types."""
+
+
+def encode(value: object) -> str:
+    """Write a JSON value, on one line; scalars, which are most values, without an encoder of their own."""
+    encoder = ENCODERS.get(type(value))
+    return _encode_any(value) if encoder is None else encoder(value)
 
 
 _BIG_INTEGER = re.compile(rf'"{BIG_INTEGER_MARK}(-?\d+)"')

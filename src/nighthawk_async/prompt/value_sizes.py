@@ -31,12 +31,9 @@ def take_long(values: Iterable[object]) -> bool:
     Args:
         values: Any values.
     """
-    composed = [value for value in values if id(class_of(value)) not in SCALARS]
-    if not composed:
-        return False
-    objects = LineObjects.alone("")
+    objects = LineObjects.alone()
     left = _MOST_TOKENS_ON_THE_LOOP
-    for value in composed:
+    for value in values:
         left -= fewest_tokens(value, most=left, objects=objects)
         if left < 0 or is_frame_type(class_of(value)):
             return True

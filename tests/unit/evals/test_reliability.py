@@ -142,7 +142,7 @@ def test_severities_are_checked_and_kept_in_files(tmp_path: Path) -> None:
     path = tmp_path / "report.jsonl"
 
     async def main() -> None:
-        await evaluate(stars, cases, executor=executor({"One": 9}), path=path)
+        await evaluate(stars, cases, model=executor({"One": 9}), path=path)
 
     anyio.run(main)
     loaded = load_report(path)

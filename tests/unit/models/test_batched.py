@@ -14,7 +14,7 @@ from trio.testing import MockClock
 import nighthawk_async as nh
 from nighthawk_async.errors import ModelConnectionError, ModelStatusError
 from nighthawk_async.models.batch_protocol import BatchItem, BatchStatus, ItemResult, SentBatch
-from nighthawk_async.models.batched import BatchedModel, batch_price
+from nighthawk_async.models.batched_model import BatchedModel, batch_price
 from nighthawk_async.models.http_model import HttpModel
 from nighthawk_async.models.multipart import multipart
 from nighthawk_async.models.providers import create_model

@@ -25,8 +25,9 @@ import pytest
 from nighthawk_async.configuration import JsonRendererStyle
 from nighthawk_async.prompt import previews
 from nighthawk_async.prompt.containers import take
-from nighthawk_async.prompt.previews import render_preview, to_bounded_value
+from nighthawk_async.prompt.previews import render_preview
 from nighthawk_async.prompt.tokens import TokenCounter
+from nighthawk_async.prompt.walk import to_bounded_value
 from nighthawk_async.types.messages import BinaryContent
 from tests.cases import every
 

@@ -17,7 +17,7 @@ import pytest
 from typing_extensions import TypeAliasType
 
 from nighthawk_async.configuration import StepContextLimits
-from nighthawk_async.prompt import previews
+from nighthawk_async.prompt import walk
 from nighthawk_async.prompt.plain_text import MULTIMODAL_ITEM_TOKENS
 from nighthawk_async.prompt.sections import SNIPPED, RenderedSection, Section, render_section
 from nighthawk_async.prompt.tokens import TokenCounter
@@ -613,13 +613,13 @@ def test_names_stay_visible_before_values_get_more_than_their_share(counter: Tok
 
 def test_values_that_fit_are_rendered_once(counter: TokenCounter, monkeypatch: pytest.MonkeyPatch) -> None:
     visited: list[object] = []
-    convert = previews._Walk.convert
+    convert = walk._Walk.convert
 
     def watched(walk: Any, value: object, *rest: Any) -> Any:
         visited.append(value)
         return convert(walk, value, *rest)
 
-    monkeypatch.setattr(previews._Walk, "convert", watched)
+    monkeypatch.setattr(walk._Walk, "convert", watched)
     entries = {f"v{index}": [index, "x" * 30, {"a": index}] for index in range(50)}
     _lines(entries, counter)
     assert len(visited) == 50 * 5

@@ -7,8 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from pydantic import BaseModel
 
 import nighthawk_async as nh
@@ -60,7 +59,7 @@ def _composed(parts: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 @given(st.recursive(st.one_of(_TEXTS, _NUMBERS), _composed, max_leaves=25))
 def test_the_bound_is_never_more_than_the_tokens(value: object) -> None:
-    bound = fewest_tokens([value], most=10**9, objects=LineObjects.alone("v"))
+    bound = fewest_tokens([value], most=10**9, objects=LineObjects.alone())
     for style in ("default", "detailed", "strict"):
         for counter in _COUNTERS:
             text = render_preview([value], max_tokens=10**6, style=style, counter=counter)
@@ -88,7 +87,7 @@ def _lines(count: int) -> list[_Node]:
 )
 def test_a_value_that_surely_does_not_fit_is_given_up_after_a_look(value: object) -> None:
     assert whole_preview(value, max_tokens=2_000, style="default") is None
-    assert fewest_tokens(value, most=2_000, objects=LineObjects.alone("v")) > 2_000
+    assert fewest_tokens(value, most=2_000, objects=LineObjects.alone()) > 2_000
 
 
 def test_shared_objects_are_counted_once() -> None:
@@ -99,7 +98,7 @@ def test_shared_objects_are_counted_once() -> None:
     assert text.count("shared") >= 2
     around: list[Any] = []
     around.append(around)
-    assert fewest_tokens(around, most=100, objects=LineObjects.alone("v")) <= 4
+    assert fewest_tokens(around, most=100, objects=LineObjects.alone()) <= 4
 
 
 @every(

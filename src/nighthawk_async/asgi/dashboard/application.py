@@ -170,7 +170,7 @@ class Dashboard:
         )
         self._streams = OpenStreams()
         self._followed: store_tree.StoreTree | None = None
-        self._journal = journal
+        self._journal: journals.JournalStore | None = None
         self._people: AskedPeople
         self._human: HumanHandler
         if journal is None:
@@ -179,10 +179,10 @@ class Dashboard:
             return
         if tree is not None:
             raise NighthawkError("a dashboard shows a task tree, or the runs of a journal")
-        journal = located.store_at(journal)
-        self._followed = store_tree.StoreTree(journal, max_runs=max_runs)
-        self._people = stored_questions.StoredQuestions(journal, self._followed)
-        self._tree, self._human = self._followed.tree, journal.people()
+        store = self._journal = located.store_at(journal)
+        self._followed = store_tree.StoreTree(store, max_runs=max_runs)
+        self._people = stored_questions.StoredQuestions(store, self._followed)
+        self._tree, self._human = self._followed.tree, store.people()
 
     @property
     def human(self) -> HumanHandler:

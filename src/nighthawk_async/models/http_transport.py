@@ -9,6 +9,7 @@ scopes and two writes. That was a third of the cost of a step apart from its mod
 """
 
 import functools
+import math
 import socket
 import ssl
 from collections.abc import AsyncIterator, Hashable, Iterator, Mapping
@@ -291,7 +292,8 @@ class _ProxiedConnection:
         self.was_sent = False
 
     async def send(self, request: RequestHead, body: bytes, *, connect_timeout: float) -> ResponseHead:
-        content = _RequestBody(body)
+        connecting = anyio.CancelScope(deadline=anyio.current_time() + connect_timeout)
+        content = _RequestBody(body, connecting)
         sent = httpx.Request(
             request.method,
             httpx.URL(self._origin).copy_with(raw_path=request.target),
@@ -304,10 +306,14 @@ class _ProxiedConnection:
             "write": None,
             "pool": None,
         }
+        self._response = None
         try:
-            response = self._response = await self._transport.handle_async_request(sent)
+            with connecting:
+                self._response = await self._transport.handle_async_request(sent)
         finally:
             self.was_sent = content.was_taken
+        if (response := self._response) is None:  # httpx waits without end for the proxy's answer to CONNECT
+            raise httpx.ConnectTimeout("the proxy did not make the connection in time")
         is_last = "close" in response.headers.get("connection", "").lower()
         is_last = is_last or response.http_version != "HTTP/1.1"
         return ResponseHead(response.status_code, dict(response.headers.items()), is_last)
@@ -344,10 +350,16 @@ class _ProxiedConnection:
 
 
 class _RequestBody(httpx.AsyncByteStream):
-    """A request's body. httpx's own is a generator, which a cancelled request would leave suspended."""
+    """A request's body. httpx's own is a generator, which a cancelled request would leave suspended.
 
-    def __init__(self, content: bytes) -> None:
+    Args:
+        content: The body.
+        connecting: Loses its deadline when the body is taken, since there is a connection then.
+    """
+
+    def __init__(self, content: bytes, connecting: anyio.CancelScope) -> None:
         self._content = [content]
+        self._connecting = connecting
 
     @property
     def was_taken(self) -> bool:
@@ -360,6 +372,7 @@ class _RequestBody(httpx.AsyncByteStream):
     async def __anext__(self) -> bytes:
         if not self._content:
             raise StopAsyncIteration
+        self._connecting.deadline = math.inf
         return self._content.pop()
 
 

@@ -1,5 +1,6 @@
 """`ensemble`: run a function on several models at once and combine their answers."""
 
+import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from itertools import chain, repeat
@@ -11,6 +12,7 @@ from ..kernel.other_models import executors_for
 from ..parallel import is_async_callable
 from ..parallel.calling import call_any
 from ..scopes import scope
+from ..signatures import read_signature
 from ..tracing import note_named_event
 from ..types.json import is_mapping, is_whole_number
 from ..values.error_text import describe_error
@@ -37,8 +39,13 @@ class Answer(Generic[Value_co]):
     value: Value_co
 
 
-Reconcile: TypeAlias = Callable[[list[Answer[Any]]], Any]
-"""Combines all answers into one value."""
+Arguments: TypeAlias = Mapping[str, Any]
+"""What was asked: the arguments of the call, by the names of the parameters."""
+
+Reconcile: TypeAlias = (
+    Callable[[list[Answer[Result]]], Decided] | Callable[[list[Answer[Result]], Arguments], Decided]
+)
+"""Combines all answers into one value, with what was asked if it takes that too."""
 
 
 @overload
@@ -59,7 +66,7 @@ def ensemble(
     models: Mapping[str, int],
     *,
     allow_fail: int = 0,
-    reconcile: Callable[[list[Answer[Result]]], Coroutine[Any, Any, Decided]],
+    reconcile: Reconcile[Result, Coroutine[Any, Any, Decided]],
 ) -> Callable[Parameters, Coroutine[Any, Any, Decided]]: ...
 
 
@@ -70,7 +77,7 @@ def ensemble(
     models: Mapping[str, int],
     *,
     allow_fail: int = 0,
-    reconcile: Callable[[list[Answer[Result]]], Decided],
+    reconcile: Reconcile[Result, Decided],
 ) -> Callable[Parameters, Coroutine[Any, Any, Decided]]: ...
 
 
@@ -81,7 +88,7 @@ def ensemble(
     models: Mapping[str, int],
     *,
     allow_fail: int = 0,
-    reconcile: Callable[[list[Answer[Result]]], Decided],
+    reconcile: Reconcile[Result, Decided],
 ) -> Callable[Parameters, Decided]: ...
 
 
@@ -94,7 +101,7 @@ def ensemble(
     *,
     models: Mapping[str, int],
     allow_fail: int = 0,
-    reconcile: Callable[[list[Answer[Result]]], Coroutine[Any, Any, Decided]],
+    reconcile: Reconcile[Result, Coroutine[Any, Any, Decided]],
 ) -> Deciding[Result, Decided]: ...
 
 
@@ -103,7 +110,7 @@ def ensemble(
     *,
     models: Mapping[str, int],
     allow_fail: int = 0,
-    reconcile: Callable[[list[Answer[Result]]], Decided],
+    reconcile: Reconcile[Result, Decided],
 ) -> Deciding[Result, Decided]: ...
 
 
@@ -113,7 +120,7 @@ def ensemble(
     models: Mapping[str, int] | None = None,
     *,
     allow_fail: int = 0,
-    reconcile: Reconcile | None = None,
+    reconcile: Reconcile[Any, Any] | None = None,
 ) -> Any:
     """Call a function several times at once, on several models, and combine their answers into one result.
 
@@ -136,9 +143,11 @@ def ensemble(
         models: The number of calls on each model, by model id.
         allow_fail: The greatest number of calls that may fail.
         reconcile: A function, natural or not, that makes the result from the list of `Answer`s, which are in
-            the order of the models. It is called outside of the scopes, so on the caller's own model. A
-            synchronous `reconcile` of an async function is called in a worker thread. None takes the value
-            that most calls returned, and cancels the rest when the winner is certain.
+            the order of the models. If it has a second parameter without a default, or one called
+            `question`, that gets the arguments of the call, by name. It is called outside of the scopes, so
+            on the caller's own model. A synchronous `reconcile` of an async function is called in a worker
+            thread. None takes the value that most calls returned, and cancels the rest when the winner is
+            certain.
 
     Returns:
         The function with the same parameters, returning what `reconcile` returns; or a decorator.
@@ -173,14 +182,17 @@ class Ensemble(Transformer):
         reconcile: Makes the result from the answers; None for a plurality.
     """
 
-    __slots__ = ("_allow_fail", "_places", "_reconcile")
+    __slots__ = ("_allow_fail", "_places", "_reconcile", "_takes_question")
 
     title = "ensemble"
 
-    def __init__(self, places: tuple[str, ...], *, allow_fail: int, reconcile: Reconcile | None) -> None:
+    def __init__(
+        self, places: tuple[str, ...], *, allow_fail: int, reconcile: Reconcile[Any, Any] | None
+    ) -> None:
         self._places = places
         self._allow_fail = allow_fail
         self._reconcile = reconcile
+        self._takes_question = reconcile is not None and _takes_question(reconcile)
 
     def check(self, function: object) -> None:
         """Refuse a synchronous function when `reconcile` is async."""
@@ -195,7 +207,7 @@ class Ensemble(Transformer):
         self._check_success(tally, call.name)
         if self._reconcile is None:
             return votes.leader
-        return Call(function=self._reconcile, args=(self._answers(tally),), kwargs={})()
+        return Call(function=self._reconcile, args=self._seen(tally, call), kwargs={})()
 
     async def run_async(self, call: Call[Awaitable[Any]]) -> Any:
         """Make the calls and reconcile their answers."""
@@ -204,7 +216,7 @@ class Ensemble(Transformer):
         self._check_success(tally, call.name)
         if self._reconcile is None:
             return votes.leader
-        return await call_any(self._reconcile, self._answers(tally))
+        return await call_any(self._reconcile, *self._seen(tally, call))
 
     def _begin(self) -> tuple[Votes[Any], Tally[Any]]:
         votes, count = Votes[Any](), len(self._places)
@@ -220,11 +232,13 @@ class Ensemble(Transformer):
 
         return call_on_model
 
-    def _answers(self, tally: Tally[Any]) -> list[Answer[Any]]:
-        return [
+    def _seen(self, tally: Tally[Any], call: Call[Any]) -> tuple[Any, ...]:
+        """What `reconcile` gets: the answers, and perhaps what was asked."""
+        answers = [
             Answer(model=self._places[position], value=tally.values[position])
             for position in sorted(tally.values)
         ]
+        return (answers, _arguments(call)) if self._takes_question else (answers,)
 
     def _check_success(self, tally: Tally[Any], name: str) -> None:
         count, failed = len(self._places), len(tally.errors)
@@ -246,6 +260,27 @@ class Ensemble(Transformer):
             models=models,
         )
         raise error.without_content(what) from ExceptionGroup(f"the calls of {name} that failed", errors)
+
+
+def _takes_question(reconcile: Callable[..., Any]) -> bool:
+    """Whether a function takes what was asked beside the answers."""
+    try:
+        parameters = list(read_signature(reconcile).parameters.values())
+    except (TypeError, ValueError):  # some functions of C have none
+        return False
+    takes = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    further = [each for each in parameters if each.kind in takes][1:2]
+    return any(each.name == "question" or each.default is inspect.Parameter.empty for each in further)
+
+
+def _arguments(call: Call[Any]) -> dict[str, Any]:
+    """The arguments of a call by name, defaults included; by position where the function has no signature."""
+    try:
+        bound = read_signature(call.function).bind(*call.args, **call.kwargs)
+    except ValueError:
+        return {str(position): value for position, value in enumerate(call.args)} | dict(call.kwargs)
+    bound.apply_defaults()
+    return bound.arguments
 
 
 def _checked_models(models: object) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """`ensemble` around async functions: which models are asked, and what becomes of their answers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import anyio
@@ -108,6 +108,31 @@ async def test_the_caller_keeps_its_own_model_and_reconciles_with_it() -> None:
     async with nh.run(executor):
         assert await ensemble(name_of_model, MODELS, reconcile=reconcile)() == "3 answers for test:own"
         assert nh.get_step_executor() is executor
+
+
+@anyio_test
+async def test_what_was_asked_stands_beside_the_answers() -> None:
+    async def judge(answers: list[Answer[Any]], question: Mapping[str, Any]) -> str:
+        return f"{[each.value for each in answers]} about {dict(question)}"
+
+    def renamed(answers: list[Answer[Any]], asked: Mapping[str, Any]) -> object:
+        return asked["review"]
+
+    def with_default(answers: list[Answer[Any]], verbose: bool = False) -> bool:
+        return verbose
+
+    def named(answers: list[Answer[Any]], question: Mapping[str, Any] | None = None) -> object:
+        return question
+
+    models = {"test:a": 1, "test:b": 1}
+    async with nh.run(ModelsExecutor(by_model(a="4", b="5"))):
+        assert await ensemble(stars, models, reconcile=judge)("Good") == (
+            "['4', '5'] about {'review': 'Good'}"
+        )
+        assert await ensemble(stars, models, reconcile=renamed)(review="Fine") == "Fine"
+        assert await ensemble(stars, models, reconcile=with_default)("Good") is False
+        assert await ensemble(stars, models, reconcile=named)("Good") == {"review": "Good"}
+        assert await ensemble(stars, models, reconcile=len)("Good") == 2
 
 
 @anyio_test

@@ -16,6 +16,7 @@ from pydantic import (
 )
 
 from .errors import UnknownModelError
+from .former_names import present
 from .secret_names import is_masked, masked
 from .types.code import CodeLevel, CodeLevelName
 from .types.json import is_mapping
@@ -285,6 +286,24 @@ class Compaction(BaseModel):
         return value
 
 
+_FORMER_OPTIONS = {"step_timeout_seconds": "step_timeout"}
+_FORMER_SETTINGS = {
+    f"{name}_seconds": name
+    for name in ("timeout", "connect_timeout", "first_event_timeout", "idle_timeout", "queue_timeout")
+}
+
+
+def _under_present_names(options: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    """The options of a configuration, and the settings in it, by their present names."""
+    where = "StepExecutorConfiguration"
+    options = present(options, _FORMER_OPTIONS, where)
+    settings: Any = options.get("model_settings")
+    if not is_mapping(settings):
+        return options
+    given: Mapping[Any, Any] = settings
+    return {**options, "model_settings": present(given, _FORMER_SETTINGS, where)}
+
+
 class StepExecutorConfiguration(BaseModel):
     """Configuration of an agent step executor.
 
@@ -373,6 +392,7 @@ class StepExecutorConfiguration(BaseModel):
     @classmethod
     def _refuse_unknown_options(cls, data: object) -> object:
         if is_mapping(data):
+            data = _under_present_names(data)
             known = cls.model_fields
             for name in data:
                 if name not in known:

@@ -27,6 +27,7 @@ FLOORS: Mapping[str, int] = {
     "backoff": 0,
     "signatures": 0,
     "suggestions": 0,
+    "former_names": 0,
     "executions": 0,
     "causes": 0,
     "placements": 0,

@@ -9,6 +9,7 @@ import anyio
 
 from ..errors import NighthawkError
 from ..executors.choice import ExecutorChoice
+from ..former_names import takes_former
 from ..kernel.policy import Policy
 from ..kernel.run import Run
 from ..kernel.run_state import DEFAULT_MAX_DEPTH, SyncBackend
@@ -332,6 +333,7 @@ class NighthawkMiddleware:
     Source: https://asgi.readthedocs.io/en/latest/specs/
     """
 
+    @takes_former(executor="model", request_timeout_seconds="request_timeout", run_budget="budget")
     def __init__(
         self,
         app: Application,

@@ -13,6 +13,7 @@ from typing import Literal
 import anyio
 from anyio.abc import Process, SocketStream
 
+from ..former_names import takes_former
 from ..process_marks import new_mark, signal_marked
 from .errors import WorkerStartError
 from .frames import FramedStream
@@ -61,6 +62,7 @@ class Processes(Workers):
         ValueError: An argument is invalid.
     """
 
+    @takes_former(calls_per_worker="max_concurrent_per_worker", start_seconds="start_timeout")
     def __init__(
         self,
         count: int | None = None,

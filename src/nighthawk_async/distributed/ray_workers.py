@@ -6,6 +6,7 @@ from typing import Any, Literal, Self
 
 import anyio
 
+from ..former_names import takes_former
 from ..threads import call_in_thread
 from .errors import WorkerStartError
 from .messages import Begin
@@ -69,6 +70,7 @@ class RayWorkers(Workers):
         ValueError: An argument is invalid.
     """
 
+    @takes_former(calls_per_worker="max_concurrent_per_worker", start_seconds="start_timeout")
     def __init__(
         self,
         count: int,

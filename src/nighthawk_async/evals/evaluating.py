@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeAlias, cast
 
 from ..executors.choice import ExecutorChoice, chosen_executor
+from ..former_names import takes_former
 from ..observation import EVALUATION, NodeWriter, observed, using_node_writer
 from ..parallel import ProgressTarget, map as parallel_map
 from ..parallel.calling import call_any, checked_max_concurrent, checked_seconds
@@ -37,6 +38,7 @@ OnTrial: TypeAlias = Callable[[TrialResult], Awaitable[None] | None]
 """A callback for each trial that has ended."""
 
 
+@takes_former(executor="model", deadline="timeout")
 async def evaluate(
     subject: Subject,
     cases: Iterable[Case],

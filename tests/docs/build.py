@@ -82,11 +82,8 @@ def index_lines() -> Iterator[str]:
 def summary(page: Path) -> str:
     """The first sentence of a page; of the reference, that of the package."""
     text = page.read_text(encoding="utf-8")
-    if package := re.search(r"^::: nighthawk_async\.?(\w*)$", text, re.MULTILINE):
-        name = package[1]
-        source = (
-            PACKAGE / f"{name}.py" if (PACKAGE / f"{name}.py").exists() else PACKAGE / name / "__init__.py"
-        )
+    if package := re.search(r"^::: (nighthawk_async(?:\.\w+)?)$", text, re.MULTILINE):
+        source = source_of(package[1])
         text = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or ""
     paragraphs = [
         each for each in re.split(r"\n\s*\n", text) if not each.startswith(("#", "-->", "<", "--8<"))
@@ -118,7 +115,7 @@ def missing_exports(site: Path) -> Iterator[str]:
         if not file.startswith("reference/"):
             continue
         html = (site / file.removesuffix(".md") / "index.html").read_text(encoding="utf-8")
-        for name in exports(title):
+        for name in (*exports(title), *importable_names(title)):
             own = f'id="{title}.{name}.{name}"'  # of a function in a module of the same name
             if f'id="{title}.{name}"' not in html and own not in html:
                 yield f"{title}.{name}"
@@ -126,14 +123,31 @@ def missing_exports(site: Path) -> Iterator[str]:
 
 def exports(package: str) -> list[str]:
     """The exported names of a package or module, other packages left out."""
-    name = package.partition(".")[2]
-    places = (PACKAGE / name / "__init__.py", PACKAGE / f"{name}.py")
-    source = next(place for place in places if place.exists())
-    for node in ast.parse(source.read_text(encoding="utf-8")).body:
+    for node in ast.parse(source_of(package).read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             names: list[str] = ast.literal_eval(node.value)
             return [each for each in names if package != "nighthawk_async" or not is_package(each)]
     raise SystemExit(f"{package} has no __all__")
+
+
+def importable_names(package: str) -> Iterator[str]:
+    """The names that a package imports for its users as themselves, and does not list in `__all__`."""
+    for node in ast.parse(source_of(package).read_text(encoding="utf-8")).body:
+        if not isinstance(node, ast.If) or ast.unparse(node.test) != "TYPE_CHECKING":
+            continue
+        for statement in node.body:
+            if isinstance(statement, ast.ImportFrom):
+                for alias in statement.names:
+                    is_room = package == PACKAGE.name and is_package(alias.name)
+                    if alias.asname == alias.name and not is_room:
+                        yield alias.name
+
+
+def source_of(package: str) -> Path:
+    """The file of a package or module of the library."""
+    name = package.partition(".")[2]
+    places = (PACKAGE / name / "__init__.py", PACKAGE / f"{name}.py")
+    return next(place for place in places if place.exists())
 
 
 def is_package(name: str) -> bool:

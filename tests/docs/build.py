@@ -1,17 +1,19 @@
 """What the built site gets besides its pages: `python -m tests.docs.build SITE`.
 
 The pages as Markdown, `llms.txt` with links to them (https://llmstxt.org), and natural blocks that are
-highlighted as programs. Fails when a page is missing, or an export of a public package in the reference.
+highlighted as programs. Fails when a page is missing, an export of a public package in the reference, or
+what a link leads to.
 """
 
 import ast
 import json
 import re
-import shutil
 import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+
+from .site_links import lost_links, with_own_links
 
 PROJECT = Path(__file__).parents[2]
 SETTINGS = tomllib.loads((PROJECT / "zensical.toml").read_text(encoding="utf-8"))["project"]
@@ -19,6 +21,7 @@ DOCS = PROJECT / SETTINGS["docs_dir"]
 PACKAGE = PROJECT / "src" / "nighthawk_async"
 SPAN = re.compile(r'<span class="(sd|s2)">(.*?)</span>', re.DOTALL)
 BINDING = re.compile(r"(&lt;(:?)[\w.]+&gt;)")
+INCLUDED = re.compile(r'^--8<-- "([^"]+)"$', re.MULTILINE)
 QUOTES = '"""'
 
 
@@ -29,10 +32,14 @@ def main(site: Path) -> None:
     (site / "llms.txt").write_text("".join(index_lines()), encoding="utf-8")
     for page in site.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
+        text = with_own_links(page.relative_to(site).as_posix(), text)
         page.write_text(highlighted(text), encoding="utf-8")
     missing = [*missing_exports(site)]
     if missing:
         raise SystemExit(f"not in the reference: {', '.join(missing)}")
+    lost = [*lost_links(site)]
+    if lost:
+        raise SystemExit("links that lead nowhere:\n" + "\n".join(lost))
 
 
 def write_markdown(site: Path) -> None:
@@ -40,7 +47,14 @@ def write_markdown(site: Path) -> None:
     for _, _, file in navigation():
         target = site / file
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(DOCS / file, target)
+        text = (DOCS / file).read_text(encoding="utf-8")
+        target.write_text(INCLUDED.sub(included_text, text), encoding="utf-8")
+
+
+def included_text(found: re.Match[str]) -> str:
+    """A file of the repository that a page includes, with links to the pages of the site."""
+    text = (PROJECT / found[1]).read_text(encoding="utf-8").replace("](docs/", "](")
+    return re.sub(r"\[([^]]*)\]\(examples/[^)]*\)", r"\1", text)
 
 
 def order_search(site: Path) -> None:

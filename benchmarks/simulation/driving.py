@@ -179,7 +179,7 @@ class _SimulatedWorkers(Workers):
             max_concurrent_per_worker=cluster.max_concurrent_per_worker,
             max_placements=cluster.max_placements,
             grace_seconds=cluster.grace_seconds,
-            start_seconds=1_000.0,
+            start_timeout=1_000.0,
         )
         self._world = world
 

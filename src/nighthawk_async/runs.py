@@ -1,9 +1,9 @@
 """`run`: the context manager in which steps run (specification 10)."""
 
 import os
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Any, ClassVar, Never, ParamSpec, cast, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Never, ParamSpec, TypeVar, cast, get_args
 
 from .actors.errors import check_seconds
 from .agent.policies import Fitting
@@ -47,6 +47,7 @@ else:
     skill_types = LazyModule("nighthawk_async.skills.skill")  # few programs have skills
 
 Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 
 
 class CompactionPolicy(Fitting):
@@ -222,42 +223,61 @@ def run(
     )
 
 
-def _starting(make: Callable[Parameters, Run]) -> Callable[Parameters, Coroutine[Any, Any, Run]]:
-    @wraps(make, assigned=())  # `help` and consoles show the signature of `run`
-    async def start_run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Run:
-        return await make(*args, **kwargs).start()
+def _with_arguments_of(
+    make: Callable[Parameters, object],
+) -> Callable[[Callable[..., Result]], Callable[Parameters, Result]]:
+    """Return a decorator for a function that passes its arguments on: it shows those of the other."""
 
-    return start_run
+    def decorate(function: Callable[..., Result]) -> Callable[Parameters, Result]:
+        return wraps(make, assigned=())(function)  # for `help`; editors follow the call in its body
 
-
-def _starting_from_sync(make: Callable[Parameters, Run]) -> Callable[Parameters, Run]:
-    @wraps(make, assigned=())
-    def start_run_sync(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Run:
-        return make(*args, **kwargs).start_sync()
-
-    return start_run_sync
+    return decorate
 
 
-start_run = _starting(run)
-"""Open a run in a task of its own, and return it when it is open.
+@_with_arguments_of(run)
+async def start_run(model: ExecutorChoice | None = None, **arguments: Any) -> Run:
+    """Open a run in a task of its own, and return it when it is open.
 
-    run = await nh.start_run("openai-responses:gpt-5.4-nano", everywhere=True)
-    ...
-    await run.aclose()
+        run = await nh.start_run("openai-responses:gpt-5.4-nano", everywhere=True)
+        ...
+        await run.aclose()
 
-Beside `async with nighthawk_async.run(…)`, for programs in which no block of code is around everything: hooks
-that are called at startup and shutdown, cells of a notebook. It takes the arguments of `nighthawk_async.run`,
-and raises what that and entering the run raise. The run ends with its event loop at the latest.
-`run.active()` enters it elsewhere; with `everywhere=True` it is the run of every call that has none. Leave it
-with `await run.aclose()`, from any task, thread or event loop; what its tasks have raised is raised there.
-"""
+    Beside `async with nighthawk_async.run(…)`, for programs in which no block of code is around everything:
+    hooks that are called at startup and shutdown, cells of a notebook. The run ends with its event loop at
+    the latest. `run.active()` enters it elsewhere; with `everywhere=True` it is the run of every call that
+    has none. Leave it with `await run.aclose()`, from any task, thread or event loop; what its tasks have
+    raised is raised there.
 
-start_run_sync = _starting_from_sync(run)
-"""Open a run in a thread of its own, for programs without an event loop, and return it.
+    Args:
+        model: The model of the steps; see `nighthawk_async.run`.
+        arguments: All others of `nighthawk_async.run`.
 
-It takes the arguments of `nighthawk_async.run`, and raises what that and entering the run raise. Leave the
-run with `run.close()`; see `start_run`.
-"""
+    Returns:
+        The run, which is open.
+
+    Raises:
+        NighthawkError: What `nighthawk_async.run` and entering its run raise.
+    """
+    return await run(model, **arguments).start()
+
+
+@_with_arguments_of(run)
+def start_run_sync(model: ExecutorChoice | None = None, **arguments: Any) -> Run:
+    """Open a run in a thread of its own, for programs without an event loop, and return it.
+
+    Leave it with `run.close()`; see `start_run`.
+
+    Args:
+        model: The model of the steps; see `nighthawk_async.run`.
+        arguments: All others of `nighthawk_async.run`.
+
+    Returns:
+        The run, which is open.
+
+    Raises:
+        NighthawkError: What `nighthawk_async.run` and entering its run raise.
+    """
+    return run(model, **arguments).start_sync()
 
 
 def _check_park_after(seconds: object, store: object) -> None:

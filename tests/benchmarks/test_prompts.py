@@ -159,9 +159,13 @@ def test_an_unknown_block_is_an_error(capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_the_tables_go_between_their_marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = tmp_path / "page.md"
-    page.write_text(f"before\n{command.BEGIN}old\n{command.END}after\n", encoding="utf-8")
+    table = tmp_path / "blocks.md"
+    for file in (page, table):
+        file.write_text(f"before\n{command.BEGIN}old\n{command.END}after\n", encoding="utf-8")
     monkeypatch.setattr(command, "PAGE", page)
+    monkeypatch.setattr(command, "EACH", table)
     assert main(["prompts", "picture", "--docs"]) == 0
+    assert "| picture |" in table.read_text(encoding="utf-8")
     text = page.read_text(encoding="utf-8")
     assert text.startswith(f"before\n{command.BEGIN}\n| goal |")
     assert text.endswith(f"{command.END}after\n")

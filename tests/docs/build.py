@@ -1,17 +1,19 @@
 """What the built site gets besides its pages: `python -m tests.docs.build SITE`.
 
 The pages as Markdown, `llms.txt` with links to them (https://llmstxt.org), and natural blocks that are
-highlighted as programs. Fails when a page is missing, or an export of a public package in the reference.
+highlighted as programs. Fails when a page is missing, an export of a public package in the reference, or
+what a link leads to.
 """
 
 import ast
 import json
 import re
-import shutil
 import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+
+from .site_links import lost_links, with_own_links
 
 PROJECT = Path(__file__).parents[2]
 SETTINGS = tomllib.loads((PROJECT / "zensical.toml").read_text(encoding="utf-8"))["project"]
@@ -19,6 +21,7 @@ DOCS = PROJECT / SETTINGS["docs_dir"]
 PACKAGE = PROJECT / "src" / "nighthawk_async"
 SPAN = re.compile(r'<span class="(sd|s2)">(.*?)</span>', re.DOTALL)
 BINDING = re.compile(r"(&lt;(:?)[\w.]+&gt;)")
+INCLUDED = re.compile(r'^--8<-- "([^"]+)"$', re.MULTILINE)
 QUOTES = '"""'
 
 
@@ -29,10 +32,14 @@ def main(site: Path) -> None:
     (site / "llms.txt").write_text("".join(index_lines()), encoding="utf-8")
     for page in site.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
+        text = with_own_links(page.relative_to(site).as_posix(), text)
         page.write_text(highlighted(text), encoding="utf-8")
     missing = [*missing_exports(site)]
     if missing:
         raise SystemExit(f"not in the reference: {', '.join(missing)}")
+    lost = [*lost_links(site)]
+    if lost:
+        raise SystemExit("links that lead nowhere:\n" + "\n".join(lost))
 
 
 def write_markdown(site: Path) -> None:
@@ -40,7 +47,14 @@ def write_markdown(site: Path) -> None:
     for _, _, file in navigation():
         target = site / file
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(DOCS / file, target)
+        text = (DOCS / file).read_text(encoding="utf-8")
+        target.write_text(INCLUDED.sub(included_text, text), encoding="utf-8")
+
+
+def included_text(found: re.Match[str]) -> str:
+    """A file of the repository that a page includes, with links to the pages of the site."""
+    text = (PROJECT / found[1]).read_text(encoding="utf-8").replace("](docs/", "](")
+    return re.sub(r"\[([^]]*)\]\(examples/[^)]*\)", r"\1", text)
 
 
 def order_search(site: Path) -> None:
@@ -82,11 +96,8 @@ def index_lines() -> Iterator[str]:
 def summary(page: Path) -> str:
     """The first sentence of a page; of the reference, that of the package."""
     text = page.read_text(encoding="utf-8")
-    if package := re.search(r"^::: nighthawk_async\.?(\w*)$", text, re.MULTILINE):
-        name = package[1]
-        source = (
-            PACKAGE / f"{name}.py" if (PACKAGE / f"{name}.py").exists() else PACKAGE / name / "__init__.py"
-        )
+    if package := re.search(r"^::: (nighthawk_async(?:\.\w+)?)$", text, re.MULTILINE):
+        source = source_of(package[1])
         text = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or ""
     paragraphs = [
         each for each in re.split(r"\n\s*\n", text) if not each.startswith(("#", "-->", "<", "--8<"))
@@ -118,7 +129,7 @@ def missing_exports(site: Path) -> Iterator[str]:
         if not file.startswith("reference/"):
             continue
         html = (site / file.removesuffix(".md") / "index.html").read_text(encoding="utf-8")
-        for name in exports(title):
+        for name in (*exports(title), *importable_names(title)):
             own = f'id="{title}.{name}.{name}"'  # of a function in a module of the same name
             if f'id="{title}.{name}"' not in html and own not in html:
                 yield f"{title}.{name}"
@@ -126,14 +137,31 @@ def missing_exports(site: Path) -> Iterator[str]:
 
 def exports(package: str) -> list[str]:
     """The exported names of a package or module, other packages left out."""
-    name = package.partition(".")[2]
-    places = (PACKAGE / name / "__init__.py", PACKAGE / f"{name}.py")
-    source = next(place for place in places if place.exists())
-    for node in ast.parse(source.read_text(encoding="utf-8")).body:
+    for node in ast.parse(source_of(package).read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             names: list[str] = ast.literal_eval(node.value)
             return [each for each in names if package != "nighthawk_async" or not is_package(each)]
     raise SystemExit(f"{package} has no __all__")
+
+
+def importable_names(package: str) -> Iterator[str]:
+    """The names that a package imports for its users as themselves, and does not list in `__all__`."""
+    for node in ast.parse(source_of(package).read_text(encoding="utf-8")).body:
+        if not isinstance(node, ast.If) or ast.unparse(node.test) != "TYPE_CHECKING":
+            continue
+        for statement in node.body:
+            if isinstance(statement, ast.ImportFrom):
+                for alias in statement.names:
+                    is_room = package == PACKAGE.name and is_package(alias.name)
+                    if alias.asname == alias.name and not is_room:
+                        yield alias.name
+
+
+def source_of(package: str) -> Path:
+    """The file of a package or module of the library."""
+    name = package.partition(".")[2]
+    places = (PACKAGE / name / "__init__.py", PACKAGE / f"{name}.py")
+    return next(place for place in places if place.exists())
 
 
 def is_package(name: str) -> bool:

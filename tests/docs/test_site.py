@@ -11,6 +11,8 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from . import reference
+
 PROJECT = Path(__file__).parents[2]
 PAGES = [
     *(PROJECT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")),
@@ -77,6 +79,12 @@ def test_the_navigation_names_every_page_once() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(PROJECT).as_posix())
 def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
     assert list(broken_links(page)) == []
+
+
+def test_the_reference_has_the_names_that_all_leaves_out() -> None:
+    """`python -m tests.docs.reference` writes them."""
+    texts = {page.name: page.read_text(encoding="utf-8") for page in reference.pages()}
+    assert [name for name, text in texts.items() if text != reference.with_section(text)] == []
 
 
 MINUTES_OF_A_PAGE = 25

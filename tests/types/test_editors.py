@@ -12,7 +12,18 @@ HERE: Any = jedi.InterpreterEnvironment()
 """Looks at the packages of this process; another environment starts one."""
 
 FUNCTIONS = (
-    *("natural_function", "run", "scope", "step", "step_sync", "budget", "permissions", "tool"),
+    *(
+        "natural_function",
+        "run",
+        "start_run",
+        "start_run_sync",
+        "scope",
+        "step",
+        "step_sync",
+        "budget",
+        "permissions",
+        "tool",
+    ),
     *("tool_set", "once", "blocking", "ask_user", "request_approval", "progress", "transcript", "deadline"),
     *("parallel.map", "parallel.settle", "evals.evaluate", "journal.open", "asgi.NighthawkMiddleware"),
     *("testing.ScriptedExecutor", "library.Workspace", "mcp.stdio", "models.ModelPrice"),
@@ -49,7 +60,7 @@ def test_functions_show_a_signature_and_help() -> None:
     assert silent == []
 
 
-@pytest.mark.parametrize("name", ["run", "scope", "asgi.NighthawkMiddleware"])
+@pytest.mark.parametrize("name", ["run", "start_run", "start_run_sync", "scope", "asgi.NighthawkMiddleware"])
 def test_policies_are_keywords_of_the_signature(name: str) -> None:
     (signature,) = program(f"nh.{name}(").get_signatures()
     assert set(POLICIES) <= {each.name for each in signature.params}

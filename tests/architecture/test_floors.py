@@ -107,6 +107,7 @@ SAME_FLOOR: frozenset[tuple[str, str]] = frozenset(
     {
         ("journal_ports", "ports"),
         ("configuration", "errors"),
+        ("configuration", "former_names"),
         ("configuration", "secret_names"),
         ("configuration", "types"),
         ("causes", "pickling"),

@@ -121,6 +121,7 @@ async def test_an_answer_that_is_not_right_is_said() -> None:
 
 @pytest.mark.anyio
 async def test_the_perfect_reader_gets_every_block_right() -> None:
+    """At the default level of code, which no block changes."""
     measured = await measure_blocks(BLOCKS)
     assert {each.name: each.failure for each in measured if each.failure} == {}
     assert all(each.responses == each.steps + each.own_round_trips - 1 for each in measured)
@@ -161,6 +162,8 @@ def test_the_tables_go_between_their_marks(tmp_path: Path, monkeypatch: pytest.M
     page = tmp_path / "page.md"
     page.write_text(f"before\n{command.BEGIN}old\n{command.END}after\n", encoding="utf-8")
     monkeypatch.setattr(command, "PAGE", page)
+    monkeypatch.setattr(command, "EACH", page.with_name("each.md"))
+    page.with_name("each.md").write_text(f"{command.BEGIN}{command.END}", encoding="utf-8")
     assert main(["prompts", "picture", "--docs"]) == 0
     text = page.read_text(encoding="utf-8")
     assert text.startswith(f"before\n{command.BEGIN}\n| goal |")

@@ -211,9 +211,10 @@ class Members:
     @staticmethod
     def protocol(kind: Any) -> Any:
         """Return a class that code of a step has written, without its mark if it is a protocol."""
-        if vars(kind).get("_is_protocol") and MARK in vars(kind):
+        attributes: dict[str, Any] = dict(vars(kind))
+        if attributes.get("_is_protocol") and MARK in attributes:
             delattr(kind, MARK)
-            vars(kind).get("__protocol_attrs__", set[str]()).discard(MARK)  # from Python 3.12
+            attributes.get("__protocol_attrs__", set[str]()).discard(MARK)  # from Python 3.12
             _PROTOCOLS.add(kind)
         return kind
 

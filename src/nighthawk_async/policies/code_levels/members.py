@@ -209,7 +209,7 @@ class Members:
         return Members.member(getattr(owner, name))
 
     @staticmethod
-    def protocol(kind: Any) -> Any:
+    def protocol(kind: type) -> type:
         """Return a class that code of a step has written, without its mark if it is a protocol."""
         attributes: dict[str, Any] = dict(vars(kind))
         if attributes.get("_is_protocol") and MARK in attributes:

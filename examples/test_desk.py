@@ -31,6 +31,7 @@ async def test_the_answer_of_a_real_model() -> None:
     recorded = nh.StepExecutorConfiguration(
         model="openai-chat:gpt-5-nano",
         profile="specification",
+        code="shown",
         provided_tools=("nh_eval", "nh_assign", "nh_exec"),
     )
     async with cassette(CASSETTE), nh.run(recorded):

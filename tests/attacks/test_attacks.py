@@ -5,13 +5,16 @@ A few hundred cases, attack by level, in the suite; NIGHTHAWK_ATTACKS is another
 
 import os
 import shutil
+import socket
 from collections.abc import Iterator
+from pathlib import Path
 
 import anyio
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
 import nighthawk_async as nh
+from nighthawk_async.policies.code_levels import members, replaced_members
 from nighthawk_async.sandbox.settings import SandboxKind
 from tests.attacks import program
 from tests.attacks.grammar import (
@@ -54,6 +57,31 @@ def check_all(watcher: Watcher, tried: list[Attack], *, are_refused: bool = True
             assert not are_refused or program.is_error(answer), f"{level}: {as_text(attack)}: {answer}"
         if changes := watcher.changes():
             raise AssertionError(f"{level}: {changes} after {', '.join(map(as_text, tried))}")
+
+
+def test_the_watcher_sees_what_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    watcher = Watcher(tmp_path)
+    try:
+        assert watcher.changes() == []
+        (tmp_path / "canary").touch()
+        socket.create_connection(("127.0.0.1", watcher.port)).close()
+        watcher.done.append("hidden_effect")
+        monkeypatch.setenv("NIGHTHAWK_WATCHED", "1")
+        monkeypatch.setattr(members, "INTERNALS", frozenset[str]())
+        monkeypatch.setattr(members.Members, "member", staticmethod(lambda value: value))
+        monkeypatch.setitem(replaced_members.REPLACED["copy"], "copy", print)  # type: ignore[arg-type]
+        seen = watcher.changes()
+    finally:
+        watcher.close()
+    assert seen == [
+        "the file canary",
+        "the hidden function was called: hidden_effect",
+        "a connection",
+        "environment",
+        "nighthawk_async.policies.code_levels.members.INTERNALS",
+        "nighthawk_async.policies.code_levels.members.Members",
+        "nighthawk_async.policies.code_levels.replaced_members.REPLACED",
+    ]
 
 
 def in_parts(all_attacks: list[Attack]) -> Iterator[list[Attack]]:

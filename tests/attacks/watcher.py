@@ -17,6 +17,8 @@ DECIDING = (
     "nighthawk_async.policies.code_levels.checking",
     "nighthawk_async.policies.code_levels.members",
     "nighthawk_async.policies.code_levels.modules",
+    "nighthawk_async.policies.code_levels.replaced_members",
+    "nighthawk_async.policies.code_levels.rewriting",
     "nighthawk_async.policies.code_levels.shown",
     "nighthawk_async.policies.permissions.call_checks",
     "nighthawk_async.policies.permissions.free_calls",
@@ -94,7 +96,8 @@ def _contents(value: object) -> object:
     if isinstance(value, set | frozenset | list | tuple):
         return len(value)
     if isinstance(value, dict):
-        return tuple(map(id, value.values()))
+        tables = [each for each in value.values() if isinstance(each, dict)]
+        return (*map(id, value.values()), *map(_contents, tables))
     if isinstance(value, type) and value.__module__.startswith("nighthawk_async"):
         return tuple(map(id, vars(value).values()))
     return None

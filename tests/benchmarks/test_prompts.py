@@ -121,6 +121,7 @@ async def test_an_answer_that_is_not_right_is_said() -> None:
 
 @pytest.mark.anyio
 async def test_the_perfect_reader_gets_every_block_right() -> None:
+    """At the default level of code, which no block changes."""
     measured = await measure_blocks(BLOCKS)
     assert {each.name: each.failure for each in measured if each.failure} == {}
     assert all(each.responses == each.steps + each.own_round_trips - 1 for each in measured)

@@ -71,6 +71,17 @@ def test_programs_are_short() -> None:
     assert [name for name in [*lengths, "notebook.ipynb"] if f"({name})" not in listed] == []
 
 
+def test_every_example_runs_at_the_default_level_of_code() -> None:
+    """One that needs another level would say so here, with the reason."""
+    levels: set[tuple[str, str]] = set()
+    for path in EXAMPLES.rglob("*.py"):
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            given = {each.arg: ast.unparse(each.value) for each in getattr(call, "keywords", ())}
+            if "code" in given or ("profile" in given and "specification" in given["profile"]):
+                levels.add((path.name, given.get("code", "'python', by its profile")))
+    assert levels == {("test_desk.py", "'shown'")}  # its recorded answers are of the specification's profile
+
+
 async def test_csv_progress(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

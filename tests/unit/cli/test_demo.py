@@ -67,7 +67,7 @@ def demonstrate(
     view = DemoView(Console(file=output, force_terminal=terminal, width=width), "test:model")
     executor = CallbackExecutor(callback)
     shown = load_reviews() if reviews is None else reviews
-    record = run_demo(executor, shown, view, concurrency=concurrency)
+    record = run_demo(executor, shown, view, max_concurrent=concurrency)
     view.summarize(record, remark="A remark.")
     return record, output.getvalue(), executor
 
@@ -124,7 +124,7 @@ def test_no_more_reviews_are_in_flight_than_asked_for() -> None:
 
     record = DemoRecord(total=0)
     view = DemoView(Console(file=io.StringIO()), "test:model")
-    record = run_demo(CallbackExecutor(slow), load_reviews(12), view, concurrency=3)
+    record = run_demo(CallbackExecutor(slow), load_reviews(12), view, max_concurrent=3)
     assert record.done == 12
     assert most == 3
 
@@ -386,7 +386,7 @@ def run_in(
     executor = CallbackExecutor(callback)
     record = None
     with nh.journal.open(f"sqlite:///{journal}") as store, contextlib.suppress(KeyboardInterrupt):
-        record = run_demo(executor, reviews, view, concurrency=2, journal=DemoJournal(store, "test"))
+        record = run_demo(executor, reviews, view, max_concurrent=2, journal=DemoJournal(store, "test"))
     return record, output.getvalue(), len(executor.calls)
 
 

@@ -396,6 +396,17 @@ def test_neither_find_nor_search_follows_links(links: Path) -> None:
     assert len(workspace.search(SECRET)) == 0
 
 
+def test_a_hard_link_is_read_and_a_change_leaves_the_other_file_as_it_was(root: Path, tmp_path: Path) -> None:
+    """The page says so: nothing tells the two names of a file apart."""
+    other = tmp_path / "elsewhere.txt"
+    other.write_text("one\n")
+    os.link(other, root / "note.txt")
+    workspace = Workspace(root, writable=True)
+    assert workspace.read("note.txt") == "one\n"
+    workspace.edit("note.txt", "one", "two")
+    assert (workspace.read("note.txt"), other.read_text()) == ("two\n", "one\n")
+
+
 def test_links_below_the_folder_are_followed(root: Path) -> None:
     (root / "same.py").symlink_to("src/a.py")
     (root / "whole.py").symlink_to(root / "src" / "a.py")

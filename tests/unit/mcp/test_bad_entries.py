@@ -8,7 +8,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
+from anyio import from_thread
+from mcp_types import CallToolResult
 
 import nighthawk_async as nh
 from nighthawk_async.testing import ScriptedModel, model_response, tool_call
@@ -324,6 +327,24 @@ LEVELS: dict[str, Any] = {
             "at a.10000: 'x' is not of type 'integer'",
             id="a large result",
         ),
+        pytest.param(
+            {"type": "object", "properties": {"a": {"uniqueItems": True}}},
+            {"a": [1, True, "1", [1], [True], {"b": 1}, {"b": "1"}, 0, False, None, 1.5, [0, "0x1"]]},
+            None,
+            id="items that differ",
+        ),
+        pytest.param(
+            {"type": "object", "properties": {"a": {"uniqueItems": True}}},
+            {"a": [*range(2_000), {"b": 1, "c": [2]}, {"c": [2.0], "b": 1.0}]},
+            "at a: two of its items are equal",
+            id="equal items",
+        ),
+        pytest.param(
+            {"type": "object", "properties": {"a": {"type": "integer"}}},
+            {"a": "a" * 100_000},
+            "'a{900,}$",
+            id="a long value",
+        ),
         pytest.param({"type": "object"}, None, "returned no structured content", id="none"),
     ],
 )
@@ -350,6 +371,55 @@ async def test_a_check_that_multiplies_is_given_up(monkeypatch: pytest.MonkeyPat
         assert await server.good() == "fine"
         with pytest.raises(nh.mcp.ServerCallError, match="too large to be checked"):
             await server.bad()
+
+
+LONG_CHECKS: dict[str, tuple[Any, Any]] = {
+    "enum": ({"items": {"enum": [f"a{number}" for number in range(9_000)]}}, ["a8999"] * 9_000),
+    "const": ({"items": {"const": [1] * 9_000}}, [[1] * 9_000] * 100),
+    "uniqueItems": ({"items": {"uniqueItems": True}}, [[{f"a{number}": 1} for number in range(900)]] * 400),
+    "required": ({"items": {"required": ["a"] * 9_000}}, [{"a": 1}] * 9_000),
+    "allOf": ({"items": {"allOf": [{}] * 9_000}}, [1] * 9_000),
+    "dependentRequired": ({"items": {"dependentRequired": {"a": ["a"] * 9_000}}}, [{"a": 1}] * 9_000),
+    "unknown keywords": ({"items": {f"x{number}": 1 for number in range(9_000)}}, [1] * 9_000),
+    "faults": ({"anyOf": [{"type": "string"}] * 5_000}, list(range(50_000))),
+}
+
+
+async def test_a_check_that_takes_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    from nighthawk_async.mcp import result_check
+
+    monkeypatch.setattr(result_check, "_MAX_CHECKS", 50_000)
+    given_up: list[str] = []
+    for name, (schema, content) in LONG_CHECKS.items():
+        result = CallToolResult(content=[], structured_content={"a": content})
+        try:
+            await result_check.check_result({"properties": {"a": schema}}, result)
+        except RuntimeError as error:
+            given_up += [name] if "too large to be checked" in str(error) else []
+    assert given_up == list(LONG_CHECKS)
+
+
+async def test_a_check_ends_with_its_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread notices the cancellation, and does not go on to the end."""
+    from nighthawk_async.mcp import result_check
+
+    monkeypatch.setattr(result_check, "_MAX_CHECKS", 10**15)
+    looks: list[int] = []
+    check_cancelled = from_thread.check_cancelled
+    schema = {"properties": {"a": {"items": {"allOf": [{"enum": list(range(9_000))}] * 1_000}}}}
+    result = CallToolResult(content=[], structured_content={"a": [8_999] * 9_000})
+    with anyio.CancelScope() as scope:
+
+        def look() -> None:
+            looks.append(1)
+            if len(looks) == 3:
+                from_thread.run_sync(scope.cancel)
+            check_cancelled()
+
+        monkeypatch.setattr(from_thread, "check_cancelled", look)
+        await result_check.check_result(schema, result)
+    assert scope.cancelled_caught
+    assert len(looks) == 3
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,15 @@ HONEST = [
     "from math import *\nfloor(2.5)",
     "from collections import Counter, defaultdict\nCounter('aab').most_common(1)",
     "import collections.abc\nisinstance(orders, collections.abc.Sequence)",
+    "from typing import Protocol, runtime_checkable\n@runtime_checkable\nclass P(Protocol):\n    total: int\n"
+    "    def _hidden(self): return 1\nclass Q(P, Protocol): pass\n"
+    "assert isinstance(orders[0], P) is isinstance(orders[0], Q) is False\n"
+    "class R(Protocol):\n    total: int\nR = runtime_checkable(R)\nclass S(R, Protocol): ...\n"
+    "assert isinstance(orders[0], R) and isinstance(orders[0], S) and not isinstance(1, S)\n"
+    "class T(S):\n    total = 1\n    def f(self): return self._x\n    _x = 2\n"
+    "assert T().f() == 2 and isinstance(T(), R)",
+    "from typing import Protocol, runtime_checkable\n@runtime_checkable\nclass P(Protocol):\n"
+    "    def upper(self): ...\nassert issubclass(str, P) and not issubclass(int, P)",
     "import re; re.findall(r'\\d+', 'a1b2')",
     "found = find(3); found.total += 1; found.customer.name = 'Z'; found.total",
     "[find(1), find(2)]",

@@ -138,6 +138,41 @@ class Answering(ScriptedModel):
         return model_response(tool_call("nh_outcome", kind="pass"))
 
 
+async def test_names_outside_of_a_list_of_names_are_never_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A question to a name server sends the name out, which may be a secret."""
+    resolved: list[object] = []
+
+    async def getaddrinfo(host: object, *_: object, **options: object) -> list[Any]:
+        resolved.append(host)
+        raise OSError("there is no name server")
+
+    monkeypatch.setattr(anyio, "getaddrinfo", getaddrinfo)
+    executor = nh.AgentStepExecutor.from_model(model=Answering())
+    web = Web(only=["a.example", "*.b.example"])
+    for host in (
+        "secret.evil.example",
+        "a.example.evil.example",
+        "xa.example",
+        "b.example",
+        "A.EXAMPLE.evil",
+    ):
+        with pytest.raises(ForbiddenAddressError):
+            await web.fetch(f"http://{host}/")
+        url = f"http://{host}/mcp"
+        async with nh.run(executor, egress=nh.egress(allow=["a.example", "*.b.example"])):
+            with pytest.raises(EgressDeniedError):
+                await Web().fetch(url)
+            with pytest.raises(EgressDeniedError):
+                await look(nh.ImageUrl(url=url))
+            with pytest.raises(EgressDeniedError):
+                async with nh.mcp.connect(nh.mcp.http(url, connect_timeout=5)):
+                    raise AssertionError("it is connected on entering")
+    assert resolved == []
+    with pytest.raises(FetchError, match="cannot be resolved"):
+        await web.fetch("http://x.b.example/")
+    assert resolved == ["x.b.example"]
+
+
 @nh.natural_function
 async def look(image: object) -> None:
     """natural

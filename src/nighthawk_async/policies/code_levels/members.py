@@ -14,6 +14,7 @@ import types
 from collections import UserString
 from enum import Enum
 from typing import Any
+from weakref import WeakSet
 
 from msgspec import Struct
 
@@ -26,6 +27,9 @@ ENUMS = f"{__package__}.replaced_members"
 
 MARK = "__nh_cell__"
 """An attribute of classes that the code of a step has defined."""
+
+_PROTOCOLS = WeakSet[type]()
+"""Protocols that the code of a step has defined. The mark would be one of their members."""
 
 _FUNCTIONS = (
     types.FunctionType,
@@ -144,6 +148,11 @@ def scope_refusal(name: str) -> ToolBoundaryError:
     )
 
 
+def is_marked(kind: type) -> bool:
+    """Whether code of a step has written a class."""
+    return MARK in vars(kind) or kind in _PROTOCOLS
+
+
 class ShownModule(types.ModuleType):
     """A module with some members of another one, as code imports it."""
 
@@ -200,9 +209,19 @@ class Members:
         return Members.member(getattr(owner, name))
 
     @staticmethod
+    def protocol(kind: type) -> type:
+        """Return a class that code of a step has written, without its mark if it is a protocol."""
+        attributes: dict[str, Any] = dict(vars(kind))
+        if attributes.get("_is_protocol") and MARK in attributes:
+            delattr(kind, MARK)
+            attributes.get("__protocol_attrs__", set[str]()).discard(MARK)  # from Python 3.12
+            _PROTOCOLS.add(kind)
+        return kind
+
+    @staticmethod
     def is_own(value: object) -> bool:
         """Whether a value is a class that code of a step has written, or an object of one."""
-        return MARK in vars(value if isinstance(value, type) else type(value))
+        return is_marked(value if isinstance(value, type) else type(value))
 
     @staticmethod
     def own(value: object) -> object:
@@ -211,7 +230,7 @@ class Members:
         All of its classes are, besides plain ones of Python, so that the attribute is of that code as well.
         """
         kind: Any = value if isinstance(value, type) else type(value)
-        if MARK not in vars(kind) or not all(map(_is_own, kind.__mro__)):
+        if not is_marked(kind) or not all(map(_is_own, kind.__mro__)):
             raise refusal("the attribute is private: only those of classes of your own are not")
         return value
 
@@ -230,7 +249,7 @@ class Members:
             raise refusal(f"attributes of modules, classes and functions cannot be set: {name}", KEEP)
         if is_of_library(type(value)):
             raise refusal(f"attributes of a {kind.__name__} cannot be set: nighthawk_async made it", KEEP)
-        if issubclass(kind, Enum) and MARK not in vars(kind):
+        if issubclass(kind, Enum) and not is_marked(kind):
             raise refusal(f"members of {kind.__name__} cannot be changed: all of the program has them", KEEP)
         if _is_method(kind, name):
             raise refusal(f"methods cannot be replaced: {name} of a {kind.__name__}", KEEP)
@@ -267,7 +286,7 @@ def _check_leading(value: object) -> None:
 
 def _is_own(kind: type) -> bool:
     """Whether code of a step has written a class, or it is a plain one of Python."""
-    return MARK in vars(kind) or kind.__module__ in ("builtins", "abc", "typing")
+    return is_marked(kind) or kind.__module__ in ("builtins", "abc", "typing")
 
 
 def _is_base(kind: type[object]) -> bool:
@@ -290,7 +309,7 @@ def _is_method(kind: type, name: str) -> bool:
         declared = vars(each).get(name)
         if declared is not None:
             is_method = isinstance(declared, (*_FUNCTIONS, classmethod, staticmethod))
-            return is_method and MARK not in vars(each)
+            return is_method and not is_marked(each)
     return False
 
 

@@ -16,14 +16,14 @@ from typing import Any, cast
 
 from ...kernel.context import is_step_function
 from .class_makers import get_item
-from .members import KEEP, MARK, is_of_library, is_private, refusal
+from .members import KEEP, is_marked, is_of_library, is_private, refusal
 
 
 def _plain_dataclass(kind: Any = None, /, **options: Any) -> Any:
     """`dataclasses.dataclass` for classes of the step's own code."""
     if kind is None:
         return functools.partial(_plain_dataclass, **options)
-    if not isinstance(kind, type) or MARK not in vars(kind):
+    if not isinstance(kind, type) or not is_marked(kind):
         raise refusal("dataclass changes its class: only classes of your own", KEEP)
     made: Any = dataclasses.dataclass(**options)
     return made(kind)
@@ -179,7 +179,7 @@ class _ItemsView(ItemsView[Any, Any]):
 
 
 def _runtime_checkable(kind: Any) -> Any:
-    if not isinstance(kind, type) or MARK not in vars(kind):
+    if not isinstance(kind, type) or not is_marked(kind):
         raise refusal("runtime_checkable changes its class: only classes of your own", KEEP)
     return typing.runtime_checkable(kind)
 

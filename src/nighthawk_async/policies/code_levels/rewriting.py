@@ -158,6 +158,8 @@ class _WithChecks(AnnotationChanger, ast.NodeTransformer):
         self.generic_visit(node)
         mark = ast.Assign(targets=[ast.Name(MARK, ast.Store())], value=ast.Constant(True))
         node.body.append(ast.copy_location(mark, node))
+        if node.bases:
+            node.decorator_list.append(_method("protocol", at=node))
         return node
 
     def visit_match_case(self, node: ast.match_case) -> ast.AST:
@@ -298,9 +300,13 @@ def _is_constant_method(node: ast.AST, names: tuple[str, ...]) -> bool:
 
 
 def _call(method: str, *args: ast.expr, at: ast.AST) -> ast.expr:
+    call = ast.Call(func=_method(method, at=at), args=[*args], keywords=[])
+    return cast("ast.expr", ast.copy_location(call, at))
+
+
+def _method(name: str, *, at: ast.AST) -> ast.expr:
     checks = ast.copy_location(ast.Constant(value=_PLACEHOLDER), at)
-    function = ast.copy_location(ast.Attribute(value=checks, attr=method, ctx=ast.Load()), at)
-    return cast("ast.expr", ast.copy_location(ast.Call(func=function, args=[*args], keywords=[]), at))
+    return ast.copy_location(ast.Attribute(value=checks, attr=name, ctx=ast.Load()), at)
 
 
 def _with_checks(tree: ast.AST) -> ast.AST:

@@ -27,6 +27,10 @@ class VerifiedRun(Struct, frozen=True, kw_only=True):
     is_pruned: bool
 
 
+_OF_NO_RUN = frozenset({"schedules", "memory_secrets", "memory_log", "memory_vectors"})
+"""The tables with bodies that belong to no run."""
+
+
 def verify_runs(thread: StoreThread, run_id: str | None) -> list[VerifiedRun]:
     """Check the chains of all runs, or of one; see `JournalStore.verify`."""
     if run_id is not None:
@@ -65,7 +69,7 @@ def _check_bodies(database: Database, run_id: str) -> None:
     of_run = "question_id IN (SELECT question_id FROM questions WHERE run_id = ?)"
     try:
         for bodies in BODIES:
-            if bodies.table != "schedules":  # which are of no run
+            if bodies.table not in _OF_NO_RUN:
                 _load_all(database, bodies, of_run if bodies.table == "votes" else "run_id = ?", run_id)
         _check_numbers(database, "messages", "name", "run_id = ?", run_id)
         _check_numbers(database, "votes", "question_id", of_run, run_id)
@@ -74,13 +78,13 @@ def _check_bodies(database: Database, run_id: str) -> None:
 
 
 def _check_others(database: Database) -> None:
-    """Check the schedules, and what there is for runs that have not begun; see `_check_bodies`."""
+    """Check what is of no run, and what there is for runs that have not begun; see `_check_bodies`."""
     if not database.audit.key_name:
         return
     not_begun = "run_id NOT IN (SELECT run_id FROM runs)"
     for bodies in BODIES:
         if bodies.table not in ("questions", "votes"):
-            _load_all(database, bodies, "1 = 1" if bodies.table == "schedules" else not_begun)
+            _load_all(database, bodies, "1 = 1" if bodies.table in _OF_NO_RUN else not_begun)
 
 
 def _load_all(database: Database, bodies: Bodies, condition: str, *values: object) -> None:

@@ -529,5 +529,5 @@ async def test_a_stream_of_another_kind_is_kept_as_a_whole(store: nh.journal.Jou
 
 
 def test_what_is_no_store_is_refused() -> None:
-    with pytest.raises(nh.NighthawkError, match="journal must be a store"):
-        NighthawkMiddleware(answer, model=Model().executor, journal="runs.db")  # type: ignore[arg-type]
+    with pytest.raises(nh.NighthawkError, match="journal must be a path, an address, or a store"):
+        NighthawkMiddleware(answer, model=Model().executor, journal=3)  # type: ignore[arg-type]

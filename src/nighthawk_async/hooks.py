@@ -21,9 +21,9 @@ from .kernel.events import (
     ScopeFinished,
     ScopeStarted,
     StepFinished,
-    StepResumed as StepResumed,
+    StepResumed,
     StepStarted,
-    StepSuspended as StepSuspended,
+    StepSuspended,
     ToolLoopSuspected,
     VerificationRefused,
 )
@@ -31,11 +31,11 @@ from .policies.hooks.registry import Hooks
 from .policies.hooks.rules import HookAnswer as HookAnswer, HookFunction as HookFunction, Modify, Veto
 from .policies.people.events import (
     ApprovalAnswered,
-    ApprovalClosed as ApprovalClosed,
+    ApprovalClosed,
     ApprovalRequested,
     QuestionAnswered,
     QuestionAsked,
-    QuestionClosed as QuestionClosed,
+    QuestionClosed,
 )
 from .types.execution import PartialValues
 from .types.outcomes import Abort
@@ -45,6 +45,7 @@ __all__ = [
     "AfterModelRequest",
     "AfterToolCall",
     "ApprovalAnswered",
+    "ApprovalClosed",
     "ApprovalRequested",
     "BeforeCommit",
     "BeforeCompaction",
@@ -59,13 +60,16 @@ __all__ = [
     "ProgressReported",
     "QuestionAnswered",
     "QuestionAsked",
+    "QuestionClosed",
     "Retry",
     "RunFinished",
     "RunStarted",
     "ScopeFinished",
     "ScopeStarted",
     "StepFinished",
+    "StepResumed",
     "StepStarted",
+    "StepSuspended",
     "ToolLoopSuspected",
     "VerificationRefused",
     "Veto",

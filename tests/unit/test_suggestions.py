@@ -32,7 +32,7 @@ def test_closest() -> None:
 @pytest.mark.parametrize("model_id", OWN)
 @pytest.mark.parametrize(
     ("mistyped", "meant"),
-    [("temprature", "temperature"), ("apikey", "api_key"), ("timeout", "timeout")],
+    [("temprature", "temperature"), ("apikey", "api_key"), ("timout", "timeout")],
 )
 def test_a_mistyped_setting_is_refused(model_id: str, mistyped: str, meant: str) -> None:
     with pytest.raises(nh.ConfigurationError, match=f"'{mistyped}' is not known. Did you mean '{meant}'"):

@@ -14,9 +14,9 @@ from ..lazy_exports import attach_exports
 
 if TYPE_CHECKING:
     from .arms import Arm
-    from .calibration import Agreement as Agreement, Labelled, calibrate
+    from .calibration import Agreement as Agreement, Labelled as Labelled, calibrate as calibrate
     from .case_files import load_cases, save_cases
-    from .case_variants import reviewed, variants
+    from .case_variants import reviewed as reviewed, variants
     from .cases import Case
     from .comparison import CaseDifference as CaseDifference, Comparison as Comparison, Verdict as Verdict
     from .declarations import Evaluation
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from .report_tree import FollowedReport as FollowedReport, report_as_tree
     from .results import CaseResult as CaseResult, TrialResult as TrialResult, TrialStatus as TrialStatus
     from .scorers import (
-        close_to,
+        close_to as close_to,
         cost_at_most,
         equals,
         holds,
@@ -196,16 +196,13 @@ __all__ = [
     "Case",
     "Evaluation",
     "EvaluationError",
-    "Labelled",
     "RegressionError",
     "Report",
     "Score",
     "Trial",
     "UndecidedError",
-    "calibrate",
     "cases_from_journal",
     "check_gate",
-    "close_to",
     "cost_at_most",
     "current_seed",
     "equals",
@@ -227,7 +224,6 @@ __all__ = [
     "named_splits",
     "report_as_page",
     "report_as_tree",
-    "reviewed",
     "save_cases",
     "seconds_at_most",
     "similar_text",

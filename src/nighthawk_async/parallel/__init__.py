@@ -5,8 +5,17 @@ from typing import TYPE_CHECKING
 from ..lazy_exports import attach_exports
 
 if TYPE_CHECKING:
-    from ..placements import Placement
-    from .calling import AnyFunction as AnyFunction, is_async_callable as is_async_callable
+    from ..placements import (
+        PlacedCall as PlacedCall,
+        PlacedJob as PlacedJob,
+        Placement,
+        call_placed as call_placed,
+    )
+    from .calling import (
+        AnyFunction as AnyFunction,
+        call_any as call_any,
+        is_async_callable as is_async_callable,
+    )
     from .combinators import gather, map, race, settle
     from .deadlines import Deadline as Deadline, deadline as deadline, under_thread_deadlines
     from .errors import (
@@ -39,22 +48,37 @@ if TYPE_CHECKING:
     from .streaming import Stream as Stream, stream
     from .task_current import (
         CurrentTask as CurrentTask,
+        Parking as Parking,
+        ParkingState as ParkingState,
         TaskValues as TaskValues,
         cancel_requested,
+        controlled_by as controlled_by,
         current_task,
+        open_task_root as open_task_root,
         raise_if_cancel_requested,
         task_values,
     )
     from .task_handle import TaskHandle, TaskStatus as TaskStatus
-    from .task_node import TaskControl as TaskControl, TaskMailbox as TaskMailbox
+    from .task_node import (
+        TaskControl as TaskControl,
+        TaskHooks as TaskHooks,
+        TaskMailbox as TaskMailbox,
+        install_task_hooks as install_task_hooks,
+    )
     from .tasks import Tasks, open_tasks as open_tasks
 else:
     __getattr__, __dir__ = attach_exports(
         __name__,
         names={
-            "..placements": ("Placement",),
+            "..placements": (
+                "PlacedCall",
+                "PlacedJob",
+                "Placement",
+                "call_placed",
+            ),
             "calling": (
                 "AnyFunction",
+                "call_any",
                 "is_async_callable",
             ),
             "combinators": (
@@ -110,9 +134,13 @@ else:
             ),
             "task_current": (
                 "CurrentTask",
+                "Parking",
+                "ParkingState",
                 "TaskValues",
                 "cancel_requested",
+                "controlled_by",
                 "current_task",
+                "open_task_root",
                 "raise_if_cancel_requested",
                 "task_values",
             ),
@@ -122,7 +150,9 @@ else:
             ),
             "task_node": (
                 "TaskControl",
+                "TaskHooks",
                 "TaskMailbox",
+                "install_task_hooks",
             ),
             "tasks": (
                 "Tasks",

@@ -415,7 +415,7 @@ def replay_error(recorded: RecordedError) -> ModelError | ConfigurationError:
 
 def _find_class(name: str) -> type[ModelError] | type[ConfigurationError] | None:
     """Return the class of this name, if a request may raise it; otherwise None."""
-    kind: object = getattr(errors, name, None) if name in errors.__all__ else None
+    kind: object = vars(errors).get(name)  # also one that the module does not list
     if isinstance(kind, type) and issubclass(kind, ModelError | ConfigurationError):
         return kind
     return None

@@ -12,6 +12,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
+from nighthawk_async import parallel
 from nighthawk_async.distributed import Processes
 from nighthawk_async.placements import call_placed
 from tests.faults.placed.processes_seen import has_ended, mark_has_ended, number_in

@@ -144,8 +144,8 @@ def test_options_that_are_none_are_refused(tmp_path: Path) -> None:
         nh.journal.open("sqlite:///x.db", changes="ignore")  # type: ignore[arg-type]
     with pytest.raises(nh.ConfigurationError, match="durability"):
         nh.journal.open("sqlite:///x.db", durability="never")  # type: ignore[arg-type]
-    with pytest.raises(nh.NighthawkError, match="journal must be a store"):
-        nh.run(nh.AgentStepExecutor.from_model(both()), journal="runs.db")  # type: ignore[arg-type]
+    with pytest.raises(nh.NighthawkError, match="journal must be a path, an address, or a store"):
+        nh.run(nh.AgentStepExecutor.from_model(both()), journal=3)  # type: ignore[arg-type]
 
 
 async def test_changes_around_a_map_are_noticed(tmp_path: Path) -> None:

@@ -10,13 +10,14 @@ from typing import Any, Literal, cast
 import pytest
 
 import nighthawk_async as nh
+from nighthawk_async.errors import ToolBoundaryError
 from nighthawk_async.kernel import context as context_module, pausing
 from nighthawk_async.kernel.commands import PausedCode
 from nighthawk_async.kernel.context import StepNamespace, compile_expression, compile_statements
 from nighthawk_async.kernel.pausing import DrivenCode
 from nighthawk_async.kernel.tools import ToolScope
 from nighthawk_async.policies.permissions.call import PermissionCall
-from nighthawk_async.policies.permissions.guarded_calls import CallGuard, compile_guarded, is_coroutine_code
+from nighthawk_async.policies.permissions.guarded_calls import CallGuard, compile_guarded
 from nighthawk_async.policies.permissions.permissions import Permissions, permissions
 from nighthawk_async.policies.permissions.rules import rule
 from nighthawk_async.runtime.step_context import StepContext
@@ -377,10 +378,10 @@ def test_looking_at_a_function_that_is_denied_is_no_call() -> None:
     assert told == []
 
 
-def test_code_with_a_call_where_python_takes_no_await_is_guarded_without_one() -> None:
+def test_annotations_that_stay_texts_are_refused() -> None:
     text = "from __future__ import annotations\nx: double(1) = double(2)"
-    code = compile_guarded(text, filename="<test>", mode="exec", may_wait=True)
-    assert not is_coroutine_code(code)
+    with pytest.raises(ToolBoundaryError, match="annotations"):
+        compile_guarded(text, filename="<test>", mode="exec", may_wait=True)
 
 
 def test_deep_nesting_is_refused_and_does_not_end_the_interpreter() -> None:

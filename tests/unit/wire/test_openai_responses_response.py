@@ -199,7 +199,7 @@ def test_a_refusal_beside_an_answer_or_a_call_does_not_end_like_a_filtered_answe
     [
         ("max_output_tokens", "length"),
         ("content_filter", "content_filter"),
-        ("steered", "other"),
+        ("steered", "steered"),
         ("something_new", "other"),
     ],
 )

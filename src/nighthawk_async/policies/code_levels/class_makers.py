@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...errors import ToolBoundaryError
+from ...prompt.plain_text import has_base, is_class
 from ...values.annotation_texts import evaluates_items, has_texts, without_texts
 from .members import Members, refusal
 
@@ -49,13 +50,18 @@ _CALLABLE: tuple[type[Any], ...] = (
 )
 
 
+def _is_of(value: object, kinds: tuple[type[Any], ...]) -> bool:
+    """Whether a value is of one of some classes, by its own class: a proxy is not asked."""
+    return any(has_base(type(value), kind) for kind in kinds)
+
+
 def is_class_maker(value: Any) -> bool:
     """Whether a call of a value makes a class, or runs texts.
 
     Args:
         value: What would be called.
     """
-    if isinstance(value, type):
+    if is_class(value):
         if issubclass(value, type):
             return True
         return isinstance(value, enum.EnumType) and not value.__members__
@@ -66,7 +72,7 @@ def is_class_maker(value: Any) -> bool:
 
 def runs_texts(value: Any) -> bool:
     """Whether texts that are given to a class are evaluated: as items, or by its call."""
-    return isinstance(value, type) and (evaluates_items(value) or _is_adapter(value))
+    return is_class(value) and (evaluates_items(value) or _is_adapter(value))
 
 
 def _is_adapter(kind: type) -> bool:
@@ -80,11 +86,11 @@ def needs_care(value: Any) -> bool:
         value: The value of the name. Functions and classes of standard modules are of this kind, because they
             may call what they are given.
     """
-    if isinstance(value, type):
+    if is_class(value):
         return is_class_maker(value) or runs_texts(value) or _is_standard(value)
-    if isinstance(value, types.FunctionType):
+    if type(value) is types.FunctionType:
         return is_class_maker(value) or _is_standard(value)
-    return isinstance(value, types.BuiltinFunctionType | functools.partial)
+    return _is_of(value, (types.BuiltinFunctionType, functools.partial))
 
 
 def _is_standard(value: type | types.FunctionType) -> bool:
@@ -99,11 +105,11 @@ def check_called(function: Any) -> Any:
         ToolBoundaryError: It makes a class.
     """
     inner = function
-    while isinstance(inner, functools.partial):
+    while _is_of(inner, (functools.partial,)):
         inner = inner.func
     if is_class_maker(inner):
         raise _refusal_of(inner)
-    if isinstance(inner, type) and _is_adapter(inner):
+    if is_class(inner) and _is_adapter(inner):
         return _checked_adapter(function)
     return function
 
@@ -118,12 +124,12 @@ def check_given(value: Any, function: object = None) -> Any:
     Raises:
         ToolBoundaryError: It makes classes or runs texts, or calls what it is given with several arguments.
     """
-    if not isinstance(value, _CALLABLE):
+    if not _is_of(value, _CALLABLE):
         return value
     if type(function) is types.FunctionType and not _is_standard(function):
         return value
     inner: Any = value
-    while isinstance(inner, functools.partial):
+    while _is_of(inner, (functools.partial,)):
         inner = inner.func
     if is_class_maker(inner) or runs_texts(inner):
         raise _refusal_of(inner)

@@ -68,7 +68,7 @@ BOUNDS: Mapping[str, int] = {
     # `settle` keeps at its deadline, the names that others give providers, and what answers hold beside text
     # (media, citations, refusals) came last. Editors read 290 lines in packages that stood in files beside.
     "modules in eager reach": 151,
-    "lines of code in eager reach": 29_180,  # steering of a running response, what is surely too large
+    "lines of code in eager reach": 29_210,  # steering of a running response, what is surely too large
     # Wanted: 140 and 22,000. True: 334 and 58,300. Lazy imports and names in annotations count here: 55
     # modules of policies and 13 of coding agents are reached in no other way, nor are WebSockets. Each module
     # that became lazy takes four more lines where it is named. Three modules and 490 lines of budgets that
@@ -76,7 +76,7 @@ BOUNDS: Mapping[str, int] = {
     # What makes classes or evaluates texts, at `shown` and under permissions, takes four; commands that other
     # programs run one.
     "modules in reach": 335,
-    "lines of code in reach": 58_400,
+    "lines of code in reach": 58_440,
     # Wanted: 38 and 170. True: 59 and 281. The files have 14,500 lines of code: 38 files would have 380 on
     # average, whatever room they are of, and most pairs that call each other are longer than 450 together.
     # Some 40 changes were added by what made requests half as long: which tools a block needs, what a schema
@@ -85,7 +85,7 @@ BOUNDS: Mapping[str, int] = {
     # are calls that make classes, and previews in three files: the walk, and the bound by which large values
     # are given up.
     "files of a scripted step": 62,
-    "changes of file of a scripted step": 294,  # they vary by a few
+    "changes of file of a scripted step": 298,  # they vary by a few
     # Wanted: 56 and 330. True: 86 and about 480. The 27 files beside those of a scripted step have 4,300
     # lines; two of them are the connection and its plain HTTP, in place of h11. 34 changes are between the
     # decoder and the scanner of JSON, 19 between the response and the model

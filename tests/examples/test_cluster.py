@@ -19,7 +19,7 @@ from tests.marked_processes import wait_until_ended
 
 CLUSTER = Path(__file__).parents[2] / "examples" / "cluster"
 HADOLINT = Path(sys.executable).with_name("hadolint")
-PAGE = CLUSTER.parents[1] / "docs" / "distributed.md"
+PAGE = CLUSTER.parents[1] / "docs" / "ray.md"
 
 CLUSTER_FIELDS = {"rayVersion", "headGroupSpec", "workerGroupSpecs"}
 JOB_FIELDS = {

@@ -32,8 +32,8 @@ def given_model(model: ExecutorChoice | None, step_executor: ExecutorChoice | No
     choice = step_executor if model is None else model
     if choice is None:
         raise NighthawkError(
-            'None is no step executor. nighthawk_async.run needs a model: a model id, as in run("provider:name"), a '
-            "StepExecutorConfiguration, a Model, or a step executor."
+            "None is no step executor. nighthawk_async.run needs a model: a model id, as in "
+            'run("provider:name"), a StepExecutorConfiguration, a Model, or a step executor.'
         )
     return choice
 

@@ -137,7 +137,7 @@ async def test_a_function_that_is_new_shifts_no_other_one(tmp_path: Path) -> Non
 
 
 def test_options_that_are_none_are_refused(tmp_path: Path) -> None:
-    for url in ("runs.db", "sqlite://", "mysql:///x", "sqlite:///"):
+    for url in ("sqlite://", "mysql:///x", "sqlite:///"):
         with pytest.raises(nh.ConfigurationError, match="address"):
             nh.journal.open(url)
     with pytest.raises(nh.ConfigurationError, match="changes"):

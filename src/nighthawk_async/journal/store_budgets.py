@@ -10,9 +10,9 @@ from .store_thread import StoreThread
 if TYPE_CHECKING:
     from ..policies.budgets.ledger import Ledger
     from ..policies.budgets.terms import SharedLimit
-    from . import budgets
+    from . import budgets as budget_rows
 else:  # few programs share budgets
-    budgets = LazyModule(f"{__package__}.budgets")
+    budget_rows = LazyModule(f"{__package__}.budgets")
 
 
 class StoreBudgets:
@@ -21,10 +21,10 @@ class StoreBudgets:
     thread: StoreThread
 
     @cached_property
-    def _budgets(self) -> "budgets.StoreBudgets":
-        return budgets.StoreBudgets(self.thread)
+    def _budgets(self) -> "budget_rows.StoreBudgets":
+        return budget_rows.StoreBudgets(self.thread)
 
-    def budgets(self) -> "list[budgets.BudgetRow]":
+    def budgets(self) -> "list[budget_rows.BudgetRow]":
         """Return the budgets that processes share through the store, by name. Blocks while it reads.
 
         Each has its present windows: what is spent, reserved and left. The limits are those of the process
@@ -35,7 +35,7 @@ class StoreBudgets:
         """
         return self._budgets.read_all()
 
-    async def read_budgets(self) -> "list[budgets.BudgetRow]":
+    async def read_budgets(self) -> "list[budget_rows.BudgetRow]":
         """Return the budgets, without blocking the event loop; see `budgets`.
 
         Raises:

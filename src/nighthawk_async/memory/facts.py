@@ -259,7 +259,7 @@ def _tags_of(fact: _Stored, tags: Sequence[str]) -> tuple[str, ...]:
 
 
 def _fact(record: MemoryRecord) -> Fact:
-    stored = record.parse(_Stored)
+    stored: _Stored = record.parse(_Stored)
     own = set(_tags_of(stored, ()))
     return Fact(
         id=record.id,

@@ -12,7 +12,7 @@ from .log import Space, find_space, rows_of
 from .packing import packed, unpacked
 from .ranking import unit_vector
 
-Embed: TypeAlias = Callable[[Sequence[str]], Awaitable[Sequence[Sequence[float]]]]
+Embed: TypeAlias = Callable[[list[str]], Awaitable[Sequence[Sequence[float]]]]
 """Returns a vector for each of some texts."""
 
 MOST_NUMBERS = 8_192
@@ -116,14 +116,14 @@ def keep_vectors(
             )
 
 
-def checked_vectors(texts: Sequence[str], given: object, hint: str) -> dict[str, list[float]]:
+def checked_vectors(texts: Sequence[str], given: Any, hint: str) -> dict[str, list[float]]:
     """Check what an embedding has returned for some texts.
 
     Raises:
         EmbeddingError: It is not a vector of finite numbers for each text.
     """
     try:
-        vectors = [[float(number) for number in vector] for vector in given]  # type: ignore[attr-defined]
+        vectors = [[float(number) for number in vector] for vector in given]
     except (TypeError, ValueError) as error:
         raise EmbeddingError(
             f"the embedding {hint!r} has returned no list of vectors, but {type(given).__name__}: {error}"

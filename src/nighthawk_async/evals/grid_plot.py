@@ -58,10 +58,13 @@ def scatter_plot(points: Sequence[Point], *, across: str, up: str) -> str:
     parts = [
         f'<line x1="{_LEFT}" y1="{bottom}" x2="{end}" y2="{bottom}"/>',
         f'<line x1="{_LEFT}" y1="{_TOP}" x2="{_LEFT}" y2="{bottom}"/>',
-        *(_text(_LEFT - 8, y(part / 4) + 4, f"{part / 4:.2f}", "end") for part in range(5)),
-        *(_text(x(right * part / 4), bottom + 18, f"{right * part / 4:.3g}", "middle") for part in range(5)),
-        _text((_LEFT + end) / 2, _HEIGHT - 10, across, "middle"),
-        _text(8, 14, up, "start"),
+        *(svg_text(_LEFT - 8, y(part / 4) + 4, f"{part / 4:.2f}", "end") for part in range(5)),
+        *(
+            svg_text(x(right * part / 4), bottom + 18, f"{right * part / 4:.3g}", "middle")
+            for part in range(5)
+        ),
+        svg_text((_LEFT + end) / 2, _HEIGHT - 10, across, "middle"),
+        svg_text(8, 14, up, "start"),
     ]
     front = sorted((point for point in points if point.is_on_front), key=lambda each: each.across)
     if len(front) > 1:
@@ -77,7 +80,7 @@ def scatter_plot(points: Sequence[Point], *, across: str, up: str) -> str:
             f'<line x1="{place}" y1="{y(point.low)}" x2="{place}" y2="{y(point.high)}"/>'
             f'<circle class="{kind}" cx="{place}" cy="{y(point.up)}" r="5"/>'
             f"<title>{svg_escaped(point.name)}: {point.up:.3f}, {point.across:.4g}</title>"
-            f"{_text(place + 9, y(point.up) + 4, point.name, 'start')}</g>"
+            f"{svg_text(place + 9, y(point.up) + 4, point.name, 'start')}</g>"
         ]
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">'
@@ -86,8 +89,18 @@ def scatter_plot(points: Sequence[Point], *, across: str, up: str) -> str:
     )
 
 
-def _text(x: float, y: float, text: str, anchor: str) -> str:
-    return f'<text x="{x}" y="{y}" text-anchor="{anchor}">{svg_escaped(text)}</text>'
+def svg_text(x: float, y: float, text: str, anchor: str, *, is_turned: bool = False) -> str:
+    """Return a text of a plot.
+
+    Args:
+        x: The place of its anchor.
+        y: The same.
+        text: The text.
+        anchor: `start`, `middle` or `end`.
+        is_turned: Whether it is written upwards to the right, where others stand beside it.
+    """
+    turn = f' transform="rotate(-45 {x} {y})"' if is_turned else ""
+    return f'<text x="{x}" y="{y}" text-anchor="{anchor}"{turn}>{svg_escaped(text)}</text>'
 
 
 def svg_escaped(text: str) -> str:

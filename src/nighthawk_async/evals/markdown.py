@@ -8,7 +8,7 @@ from ..prompt.plain_text import single_line
 from ..types.usage import Usage, cost_text
 from .comparison import CaseDifference
 from .gates import GateResult
-from .report import solved_cost_text
+from .report import reliability_lines, solved_cost_text
 from .results import CaseResult
 from .side_by_side import side_by_side
 
@@ -94,7 +94,7 @@ def _figures(result: GateResult) -> str:
         parts.append(f"**pass rate {report.pass_rate:.3f}** ({low:.3f} to {high:.3f}){asked}")
     counts = [f"{count} {status.replace('_', ' ')}" for status, count in report.counts.items() if count]
     parts.append(f"{len(report.cases)} cases, {report.trials_per_case} trials each: {', '.join(counts)}")
-    parts += map(escaped, report.reliability_lines())
+    parts += map(escaped, reliability_lines(report))
     solved = f", {cost} for each solved case" if (cost := solved_cost_text(report)) else ""
     parts.append(f"{report.usage.requests} requests, {escaped(str(report.usage))}{solved}")
     if report.model:

@@ -251,26 +251,10 @@ class Report:
         lines.append(
             ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in counts.items() if count)
         )
-        lines += self.reliability_lines()
+        lines += reliability_lines(self)
         usage = self.usage
         lines.append(f"{usage.requests} requests, {usage}")
         return "\n".join(lines)
-
-    def reliability_lines(self) -> list[str]:
-        """What several trials of each case say, the flaky cases first; nothing of one trial each."""
-        lines: list[str] = []
-        if self.trials_per_case > 1 and self.decided:
-            flaky = f" ({shortened_names(self.flaky)})" if self.flaky else ""
-            counts = self.reliability
-            lines.append(
-                f"{counts['flaky']} flaky{flaky}, {counts['all_fail']} failed always, "
-                f"{counts['all_pass']} passed always"
-            )
-        rates = self.pass_rate_by_tag
-        if len(rates) > 1:
-            worst, rate = next(iter(rates.items()))
-            lines.append(f"worst tag: {worst}, {rate:.3f}")
-        return lines
 
     def _header(self) -> ReportHeader:
         return ReportHeader(
@@ -322,15 +306,32 @@ def solved_cost_text(report: Report) -> str:
     return "" if cost is None else cost_text(replace(report.usage, cost=cost))
 
 
+def reliability_lines(report: Report) -> list[str]:
+    """Return the reliability of several trials, flaky cases first, and the worst of several tags, in words.
+
+    Args:
+        report: The report. One with a trial for each case says nothing of reliability.
+    """
+    lines: list[str] = []
+    if report.trials_per_case > 1 and report.decided:
+        flaky = f" ({_shortened(report.flaky)})" if report.flaky else ""
+        counts = report.reliability
+        lines.append(
+            f"{counts['flaky']} flaky{flaky}, {counts['all_fail']} failed always, "
+            f"{counts['all_pass']} passed always"
+        )
+    rates = report.pass_rate_by_tag
+    if len(rates) > 1:
+        worst, rate = next(iter(rates.items()))
+        lines.append(f"worst tag: {worst}, {rate:.3f}")
+    return lines
+
+
 _MOST_NAMES = 5
 
 
-def shortened_names(names: Sequence[str]) -> str:
-    """Return the first of some names, and the number of the others.
-
-    Args:
-        names: The names.
-    """
+def _shortened(names: Sequence[str]) -> str:
+    """Return the first of some names, and the number of the others."""
     more = len(names) - _MOST_NAMES
     return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 

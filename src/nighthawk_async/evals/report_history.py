@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from .errors import ReportError
-from .grid_plot import svg_escaped
+from .grid_plot import svg_escaped, svg_text
 from .report import Report, loaded_report, solved_cost_text
 
 _WIDTH, _HEIGHT = 720, 320
@@ -49,32 +49,32 @@ class History:
         """Return a plot of the pass rates with their intervals as a whole SVG document."""
         count = len(self.reports)
         bottom, end = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
-        across = [_LEFT + (end - _LEFT) * (index + 0.5) / count for index in range(count)]
+        across = [round(_LEFT + (end - _LEFT) * (index + 0.5) / count, 1) for index in range(count)]
 
         def up(rate: float) -> float:
             return round(bottom - rate * (bottom - _TOP), 1)
 
         parts = [f'<line x1="{_LEFT}" y1="{bottom}" x2="{end}" y2="{bottom}"/>']
-        parts += [_text(_LEFT - 8, up(part / 4) + 4, f"{part / 4:.2f}", "end") for part in range(5)]
+        parts += [svg_text(_LEFT - 8, up(part / 4) + 4, f"{part / 4:.2f}", "end") for part in range(5)]
         places = " ".join(
-            f"{x:.1f},{up(report.pass_rate)}" for x, report in zip(across, self.reports, strict=True)
+            f"{x},{up(report.pass_rate)}" for x, report in zip(across, self.reports, strict=True)
         )
         parts.append(f'<polyline points="{places}"/>')
         every = -(-count // _MOST_LABELS)
         for index, (x, report) in enumerate(zip(across, self.reports, strict=True)):
             low, high = up(report.interval.low), up(report.interval.high)
             parts.append(
-                f'<g><line x1="{x:.1f}" y1="{low}" x2="{x:.1f}" y2="{high}"/>'
-                f'<circle cx="{x:.1f}" cy="{up(report.pass_rate)}" r="4"/>'
+                f'<g><line x1="{x}" y1="{low}" x2="{x}" y2="{high}"/>'
+                f'<circle cx="{x}" cy="{up(report.pass_rate)}" r="4"/>'
                 f"<title>{svg_escaped(_label(report))}: {report.pass_rate:.3f}</title></g>"
             )
             if index % every == 0:
-                parts.append(_text(x, bottom + 12, _label(report), "end", turned=True))
+                parts.append(svg_text(x, bottom + 12, _label(report), "end", is_turned=True))
         title = f"Pass rate of {self.reports[0].subject}"
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">'
             f"<title>{svg_escaped(title)}</title><style>{_STYLE}</style>"
-            f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="#fff"/>{_text(8, 14, title, "start")}'
+            f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="#fff"/>{svg_text(8, 14, title, "start")}'
             f"{''.join(parts)}</svg>"
         )
 
@@ -109,8 +109,3 @@ def _label(report: Report) -> str:
     """The commit and the day of a report."""
     day = datetime.fromtimestamp(report.created_at, UTC).strftime("%Y-%m-%d")
     return f"{report.commit[:_COMMIT_CHARACTERS]} {day}" if report.commit else day
-
-
-def _text(x: float, y: float, text: str, anchor: str, *, turned: bool = False) -> str:
-    turn = f' transform="rotate(-45 {x:.1f} {y})"' if turned else ""
-    return f'<text x="{x:.1f}" y="{y}" text-anchor="{anchor}"{turn}>{svg_escaped(text)}</text>'

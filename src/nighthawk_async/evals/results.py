@@ -26,7 +26,7 @@ STATUSES: tuple[TrialStatus, ...] = ("passed", "failed", "error", "transport", "
 
 
 Reliability: TypeAlias = Literal["flaky", "all_fail", "all_pass", "undecided"]
-"""What the decided trials of a case have in common: all passed, none did, or some did."""
+"""The agreement of the decided trials of a case: all passed, none did, or some did."""
 
 RELIABILITIES: tuple[Reliability, ...] = ("flaky", "all_fail", "all_pass", "undecided")
 
@@ -111,7 +111,7 @@ class CaseResult:
 
     @property
     def reliability(self) -> Reliability:
-        """What its decided trials have in common."""
+        """The agreement of its decided trials."""
         if not self.decided:
             return "undecided"
         return "all_pass" if self.passed == self.decided else "flaky" if self.passed else "all_fail"

@@ -65,7 +65,7 @@ CREATE TABLE budget_charges (
 
 
 class InUse(Struct, frozen=True):
-    """What is in use in a window.
+    """The amounts in use in a window.
 
     Args:
         spent: The amount spent.

@@ -89,7 +89,7 @@ class StoreBudgets:
 
     @property
     def store(self) -> object:
-        """What all of the ledgers have in common."""
+        """The parts that all ledgers share."""
         return self._thread
 
     async def transact(self, change: Callable[[Database], Result]) -> Result:
@@ -350,11 +350,6 @@ class StoreBudget:
             resource: _units(amount) for resource, amount in amounts.items() if resource in self._resources
         }
 
-    def _define(self, database: Database) -> None:
-        if not self._is_defined:
-            budget_table.define(database, self.name, encode_limits(self.limits))
-            self._is_defined = True
-
     def _states(
         self, database: Database, *, now: float | None = None, without: str = ""
     ) -> tuple[WindowState, ...]:
@@ -410,7 +405,7 @@ class StoreLoan:
 
 
 class LeftLoan:
-    """What an earlier life of a durable run may have reserved for a request; a `LedgerLoan`.
+    """The reservation that an earlier life of a durable run may have made for a request; a `LedgerLoan`.
 
     Args:
         ledger: The ledger.

@@ -28,6 +28,7 @@ class Bodies(Struct, frozen=True, kw_only=True):
         context: The columns that a body is bound to.
         prefix: The beginning of the context.
         signed: The columns that a signed body is bound to as well.
+        of_run: The condition for the bodies of one run, given its id; None for bodies of no run.
     """
 
     table: str
@@ -36,6 +37,7 @@ class Bodies(Struct, frozen=True, kw_only=True):
     context: tuple[str, ...]
     prefix: tuple[str, ...]
     signed: tuple[str, ...] = ()
+    of_run: str | None = "run_id = ?"
 
     def load(self, database: Database, row: Sequence[Any]) -> tuple[bytes, tuple[Any, ...], tuple[Any, ...]]:
         """Return the body of a row of `columns`, its context, and what it is bound to where it is signed."""
@@ -48,6 +50,9 @@ class Bodies(Struct, frozen=True, kw_only=True):
         """The columns of a row: its key, the context of the body, what it is bound to, and the body."""
         return ", ".join((*self.key, *self.context, *self.signed, self.column))
 
+
+VOTES_OF_RUN = "question_id IN (SELECT question_id FROM questions WHERE run_id = ?)"
+"""The condition for the votes of one run, given its id."""
 
 BODIES = (
     Bodies(
@@ -76,6 +81,7 @@ BODIES = (
         context=("name", "function"),
         prefix=("schedules", "arguments"),
         signed=("queue", "priority", "max_lives", "cron", "timezone"),
+        of_run=None,
     ),
     *(
         Bodies(
@@ -94,9 +100,10 @@ BODIES = (
         key=("question_id", "number"),
         context=("question_id", "number"),
         prefix=("votes",),
+        of_run=VOTES_OF_RUN,
     ),
     *(
-        Bodies(table=table, column="body", key=key, context=key, prefix=(table,))
+        Bodies(table=table, column="body", key=key, context=key, prefix=(table,), of_run=None)
         for table, key in (
             ("memory_secrets", ("name",)),
             ("memory_log", ("space", "seq")),

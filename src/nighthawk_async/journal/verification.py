@@ -7,7 +7,7 @@ from .audit_table import ChainCheck, HeadRow
 from .blob_table import check_gaps
 from .database import Database
 from .errors import JournalAuditError
-from .reencryption import BODIES, Bodies
+from .reencryption import BODIES, VOTES_OF_RUN, Bodies
 from .store_thread import StoreThread
 
 
@@ -25,10 +25,6 @@ class VerifiedRun(Struct, frozen=True, kw_only=True):
     records: int
     is_linked: bool
     is_pruned: bool
-
-
-_OF_NO_RUN = frozenset({"schedules", "memory_secrets", "memory_log", "memory_vectors"})
-"""The tables with bodies that belong to no run."""
 
 
 def verify_runs(thread: StoreThread, run_id: str | None) -> list[VerifiedRun]:
@@ -66,13 +62,12 @@ def _check_bodies(database: Database, run_id: str) -> None:
     """
     if not database.audit.key_name:
         return
-    of_run = "question_id IN (SELECT question_id FROM questions WHERE run_id = ?)"
     try:
         for bodies in BODIES:
-            if bodies.table not in _OF_NO_RUN:
-                _load_all(database, bodies, of_run if bodies.table == "votes" else "run_id = ?", run_id)
+            if bodies.of_run is not None:
+                _load_all(database, bodies, bodies.of_run, run_id)
         _check_numbers(database, "messages", "name", "run_id = ?", run_id)
-        _check_numbers(database, "votes", "question_id", of_run, run_id)
+        _check_numbers(database, "votes", "question_id", VOTES_OF_RUN, run_id)
     except JournalAuditError as error:
         raise JournalAuditError(f"run {run_id!r}: {error}", run_id=run_id) from None
 
@@ -84,7 +79,7 @@ def _check_others(database: Database) -> None:
     not_begun = "run_id NOT IN (SELECT run_id FROM runs)"
     for bodies in BODIES:
         if bodies.table not in ("questions", "votes"):
-            _load_all(database, bodies, "1 = 1" if bodies.table in _OF_NO_RUN else not_begun)
+            _load_all(database, bodies, "1 = 1" if bodies.of_run is None else not_begun)
 
 
 def _load_all(database: Database, bodies: Bodies, condition: str, *values: object) -> None:

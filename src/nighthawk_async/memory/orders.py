@@ -1,4 +1,4 @@
-"""What is asked of a memory, checked: the arguments of its methods, as values that a journal can compare."""
+"""The requests to a memory, checked: the arguments of its methods, as values that a journal can compare."""
 
 import math
 import re

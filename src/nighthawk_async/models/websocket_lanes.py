@@ -74,7 +74,7 @@ class Inbox:
         self.is_waiting = False
         """Whether its request waits for another one that receives."""
         self.steered: Steered | None = None
-        """What the user said meanwhile; None for nothing."""
+        """The words of the user meanwhile; None for none."""
         self.unclaimed_since: float | None = None
         """The time since which the next request may claim it; None when it was requested."""
         self.is_expected = False
@@ -207,11 +207,6 @@ class ResponsesSocket:
     def has_abandoned(self) -> bool:
         """Whether the server is busy with a response that nobody wants any more."""
         return bool(self._abandoned)
-
-    @property
-    def kept_count(self) -> int:
-        """The number of conversations that it keeps."""
-        return len(self._kept)
 
     @property
     def first_lane(self) -> Lane:

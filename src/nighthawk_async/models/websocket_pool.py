@@ -190,11 +190,6 @@ class SocketPool:
     ) -> None:
         await _close([socket for each in self._by_key.values() for socket in each.clear()], is_polite=True)
 
-    @property
-    def open_sockets(self) -> int:
-        """The number of sockets."""
-        return sum(map(len, self._by_key.values()))
-
     def sockets_at(self, key: Hashable, rule: WebSocketRule) -> _Sockets:
         """The sockets of an endpoint.
 

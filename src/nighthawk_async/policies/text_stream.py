@@ -253,7 +253,7 @@ class TextStream(AsyncIterator[str], Generic[Result_co]):
 
     @property
     def result(self) -> Result_co:
-        """What the function returned.
+        """The result of the function.
 
         Raises:
             NighthawkError: It has not returned yet.

@@ -41,16 +41,13 @@ class _Measured(Struct, frozen=True):
         sizes: The characters of each with its key and the comma after it.
         keys: The text of each key with what follows it; None without keys.
         texts: The text of each; None for one that may be cut in its own way.
+        size: The characters of all.
     """
 
     sizes: list[int]
     keys: list[str] | None
     texts: list[str | None]
-
-    @property
-    def size(self) -> int:
-        """The characters of all."""
-        return sum(self.sizes)
+    size: int
 
 
 class Layout:
@@ -145,7 +142,7 @@ class Layout:
         ]
         if keys is not None:
             sizes = [size + len(key) for size, key in zip(sizes, keys, strict=True)]
-        return _Measured(sizes, keys, texts)
+        return _Measured(sizes, keys, texts, sum(sizes))
 
     def _show_parts(self, parts: Parts, room: int) -> str:
         measured = self._measure(parts)

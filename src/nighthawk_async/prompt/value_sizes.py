@@ -13,13 +13,11 @@ from .frames import is_frame_type
 from .identities import LineObjects
 from .plain_text import class_of
 from .scalars import SCALARS
+from .walk import CHARACTERS_PER_CELL, MAX_DEPTH
 
 _FEWEST_TOKENS: dict[int, int] = {id(int): 2, id(float): 3, id(bool): 2, id(type(None)): 2}
 """The fewest tokens of a scalar and of what stands between it and the next: no tokenizer joins digits or
 letters with commas. Guarded by `test_value_sizes.test_the_bound_is_never_more_than_the_tokens`."""
-
-_CHARACTERS_PER_TOKEN = 16
-_MAX_DEPTH = 48
 
 _MOST_TOKENS_ON_THE_LOOP = 1_500
 """Values that have more take several milliseconds to write."""
@@ -57,7 +55,7 @@ def fewest_tokens(value: object, *, most: int, objects: LineObjects) -> int:
     while left and total <= most:
         each, depth = left.pop()
         total += 1
-        if id(each) in seen or depth > _MAX_DEPTH:
+        if id(each) in seen or depth > MAX_DEPTH:
             continue
         seen.add(id(each))
         cls = class_of(each)
@@ -70,7 +68,7 @@ def fewest_tokens(value: object, *, most: int, objects: LineObjects) -> int:
             elif class_of(item) is str:
                 total += 2 if item[:1].isalnum() else 1
                 if not has_keys:  # others may be hidden
-                    total += len(item) // _CHARACTERS_PER_TOKEN
+                    total += len(item) // CHARACTERS_PER_CELL
             elif kind in SCALARS:
                 total += 1
             elif not (has_keys and hides_value(key, item)):

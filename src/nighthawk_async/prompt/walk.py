@@ -53,9 +53,9 @@ INTEGER_BITS = 64
 LEAST_CELLS = 64
 """The number of cells that any value gets."""
 
-_CHARACTERS_PER_CELL = 16
+CHARACTERS_PER_CELL = 16
 _SHORTEST_TEXT = 16
-_MAX_DEPTH = 48
+MAX_DEPTH = 48
 _LEAST_CELLS_OF_PAIR = 2
 _CELLS_PER_SCALAR = 2
 _LEAST_PARTS = 8
@@ -195,7 +195,7 @@ class _Walk:
         if value is None or type(value) is bool or (type(value) is int and value.bit_length() < 64):
             return value, 1
         if type(value) is str and value.isascii():  # as most are; one that fits is shown as it is
-            cost = 1 + len(value) // _CHARACTERS_PER_CELL
+            cost = 1 + len(value) // CHARACTERS_PER_CELL
             if cost <= cells:
                 return value, cost
         if type(value) is float and self._shortens and math.isfinite(value):
@@ -206,7 +206,7 @@ class _Walk:
         if render is None and opener is None and not is_object:
             render = find_scalar_text(cls)
         if render is not None:
-            return self._charged(render(value, max(_SHORTEST_TEXT, cells * _CHARACTERS_PER_CELL)), cells)
+            return self._charged(render(value, max(_SHORTEST_TEXT, cells * CHARACTERS_PER_CELL)), cells)
         if is_object and (elsewhere := self._objects.name_elsewhere(value, path)) is not None:
             return self._name(elsewhere)
         if is_object:
@@ -251,16 +251,16 @@ class _Walk:
         return known
 
     def _name(self, name: str) -> tuple[Part, int]:
-        return KEY_MARK + name if self._with_tables else name, 1 + len(name) // _CHARACTERS_PER_CELL
+        return KEY_MARK + name if self._with_tables else name, 1 + len(name) // CHARACTERS_PER_CELL
 
     def _charged(self, rendered: JsonableValue | Text, cells: int) -> tuple[Part, int]:
         if isinstance(rendered, Text):
             if not self._is_selective:
                 raise _TooLarge
-            return rendered, 1 + len(rendered.beginning) // _CHARACTERS_PER_CELL
+            return rendered, 1 + len(rendered.beginning) // CHARACTERS_PER_CELL
         if type(rendered) is not str:
             return rendered, 1
-        cost = 1 + len(rendered) // _CHARACTERS_PER_CELL
+        cost = 1 + len(rendered) // CHARACTERS_PER_CELL
         if cost > cells and not self._is_selective:
             raise _TooLarge
         return rendered, cost
@@ -283,7 +283,7 @@ class _Walk:
         self._shortens = self._with_tables and (self._is_selective or shortens or is_series)
         for index, item in enumerate(items):
             share = remaining if shares is None else max(1, shares[index] + unspent)
-            spent = 0 if keys is None else len(keys[index]) // _CHARACTERS_PER_CELL
+            spent = 0 if keys is None else len(keys[index]) // CHARACTERS_PER_CELL
             converted, cost = self.convert(item, share, depth + 1, paths.get(index, path))
             values.append(converted)
             remaining -= spent + cost
@@ -401,7 +401,7 @@ class _Walk:
         self, opened: Opened, cells: int, depth: int, path: Path
     ) -> tuple[list[Any], int | None]:
         """The parts to convert, and the number of first ones where the others are the last ones."""
-        room = cells - 1 if depth < _MAX_DEPTH else 0
+        room = cells - 1 if depth < MAX_DEPTH else 0
         least = opened.length * _LEAST_CELLS_OF_PAIR if _has_keys(opened) else opened.length
         if least > room and not self._is_selective:
             raise _TooLarge
@@ -456,7 +456,7 @@ def _has_keys(opened: Opened) -> bool:
 def _demand(value: object, cells: int) -> int:
     """Return the number of cells of a value, as far as it is known without visiting it."""
     if is_string(value):
-        return min(cells, 1 + str.__len__(value) // _CHARACTERS_PER_CELL)
+        return min(cells, 1 + str.__len__(value) // CHARACTERS_PER_CELL)
     return _CELLS_PER_SCALAR if find_scalar_text(type(value)) is not None else cells
 
 

@@ -26,7 +26,7 @@ from .terms import Amounts, Resource
 
 
 class RequestKey(NamedTuple):
-    """How a request, or a charge, counts in the lives of a durable run.
+    """The key by which a request, or a charge, counts once in the lives of a durable run.
 
     Args:
         name: Its name, the same in all lives; empty where it always counts.
@@ -280,7 +280,7 @@ def has_shared(accounts: Sequence[BudgetAccount]) -> bool:
 
 
 _passed: WeakKeyDictionary[RunJournal, Counter[str]] = WeakKeyDictionary()
-"""How often each charge of a life of a run was made."""
+"""The number of times that each charge of a life of a run was made."""
 
 
 def _charge_key(resource: Resource) -> str | None:

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from ..kernel.environment import Environment
 from ..parallel.errors import AlreadyResumedError, NotSuspendedError, TaskEndedError
-from ..parallel.task_current import enter_node, find_node
+from ..parallel.task_current import enter_node, find_node, find_own_node
 from ..parallel.task_node import TaskControl, TaskNode
 from .crossing_errors import decode_error, encode_error
 from .messages import encode
@@ -90,21 +90,23 @@ def begin(
     environment: Environment | None, worker: str, attempt: int, send_order: SendOrder
 ) -> "_TaskPart | None":
     """Begin to control what a call does from the task of its caller; see `services.BeginService`."""
-    node = find_node()
-    if node.parent_id is None and environment is None:  # nobody has a handle of the root of an event loop
+    own = find_own_node()
+    if own.parent_id is None and environment is None:  # nobody has a handle of the root of an event loop
         return None
-    return _TaskPart(node, send_order)
+    return _TaskPart(own, find_node(), send_order)
 
 
 class _TaskPart(ProgramPart):
     """The part in the program.
 
     Args:
-        node: The task of the caller.
+        own: The item of a combinator that calls, or else the task.
+        node: The task of the caller, whose handle controls it.
         send_order: Sends orders to the worker.
     """
 
-    def __init__(self, node: TaskNode, send_order: SendOrder) -> None:
+    def __init__(self, own: TaskNode, node: TaskNode, send_order: SendOrder) -> None:
+        self._own = own
         self._node = node
         self._send_order = send_order
         self._control: _RemoteControl | None = None
@@ -112,7 +114,7 @@ class _TaskPart(ProgramPart):
 
     def setup(self) -> bytes:
         """Return the identity of the task."""
-        node = self._node
+        node = self._own
         return encode(
             _Setup(
                 id=node.id,

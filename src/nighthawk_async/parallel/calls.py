@@ -4,21 +4,10 @@ The outcomes are not interpreted here: the code that makes the calls receives th
 """
 
 import math
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterable,
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Coroutine,
-    Iterable,
-    Iterator,
-    Sized,
-)
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import anyio
 from anyio import CapacityLimiter
@@ -28,99 +17,23 @@ from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 from ..causes import ends_run, leaves_of
 from ..observation import NodeWriter
 from ..placements import Placement, call_item, checked_placement
-from .calling import call_any, checked_max_concurrent, checked_seconds
+from .calling import call_any, checked_max_concurrent, checked_seconds, is_async_callable
 from .deadlines import Deadline
 from .decided_limits import note_end
 from .decided_order import DecidedOrder, EndOfRecords, find_decided_order
 from .errors import CallCancelledError, DeadlineExceededError
+from .item_source import END, ItemSource
 from .nodes import begin_group, call_with_node, ended_group
 from .outcomes import Failed, Outcome, Succeeded, errors_in, raise_bare, without_cancellations
 from .progress import ProgressReporter, ProgressTarget, check_progress_target
-from .task_current import enter_positions, find_positions
-from .task_node import Callee, Positions
+from .task_current import find_positions, open_item
+from .task_node import Callee
+from .workers import Workers
 
 if TYPE_CHECKING:
     from .progress_line import ProgressLine
 
 Item = TypeVar("Item")
-
-_CLOSE_SECONDS = 10.0
-
-
-class End(Enum):
-    """Marker after the last item."""
-
-    END = "end"
-
-
-END: Final = End.END
-
-
-class ItemSource(Generic[Item]):
-    """Yields items one at a time, no earlier than they are requested, to a single task.
-
-    A synchronous iterable is advanced on the event loop, so it should not block.
-
-    Args:
-        items: An iterable or an async iterable. An object that is both counts as async.
-
-    Raises:
-        TypeError: It is neither.
-    """
-
-    def __init__(self, items: Iterable[Item] | AsyncIterable[Item]) -> None:
-        self.total: int | None = len(items) if isinstance(items, Sized) else None
-        self._async: AsyncIterator[Item] | None = None
-        self._sync: Iterator[Item] = iter(())
-        if isinstance(items, AsyncIterable):
-            self._async = aiter(cast("AsyncIterable[Item]", items))
-        else:
-            self._sync = iter(items)
-
-    async def next(self) -> Item | End:
-        """Return the next item, or `END`.
-
-        Raises:
-            Exception: Any exception raised by the iterable.
-        """
-        if self._async is None:
-            return next(self._sync, END)
-        return await anext(self._async, END)
-
-    async def close(self) -> None:
-        """Close an async generator, since no other code can do it in time. Other iterables are left alone."""
-        items = cast("object", self._async)
-        if isinstance(items, AsyncGenerator):
-            with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
-                await cast("AsyncGenerator[Item, None]", items).aclose()
-
-
-class KeptItems(ItemSource[Item]):
-    """A source that keeps the items that it has yielded.
-
-    Args:
-        items: The items; see `ItemSource`.
-    """
-
-    def __init__(self, items: Iterable[Item] | AsyncIterable[Item]) -> None:
-        super().__init__(items)
-        self._whole = items if isinstance(items, Sized) and isinstance(items, Iterable) else None
-        self._kept: list[Item] = []
-
-    async def next(self) -> Item | End:
-        """Return the next item, or `END`; see `ItemSource.next`."""
-        item = await super().next()
-        if item is not END:
-            self._kept.append(item)
-        return item
-
-    def known(self) -> list[Item]:
-        """Return all items of a collection, and those so far of another iterable."""
-        whole = self._whole
-        is_synchronous = self._async is None and isinstance(whole, Iterable)
-        return list(cast("Iterable[Item]", whole)) if is_synchronous else self._kept
-
-
 Result = TypeVar("Result")
 
 _MAX_THREADS = 40
@@ -187,9 +100,12 @@ def _make_line(title: str) -> "ProgressLine":
 class Calls(Generic[Item, Result]):
     """The calls of one function for the items of one source.
 
-    Items are taken from the source one at a time, each when there is room for its call. Every call has an
-    AnyIO task of its own, so context variables flow into it and not out of it. Tasks with handles that are
-    started in it are placed below the position of its item, so their ids do not depend on scheduling.
+    Items are taken from the source one at a time, each when there is room for its call. Every call has
+    context variables of its own, which flow into it and not out of it. Tasks with handles that are started in
+    it are placed below the position of its item, so their ids do not depend on scheduling.
+
+    Calls for items of an iterable are made by tasks that each make many (`workers`). Where the order of calls
+    is kept, or the items come from an async iterable, which wants one task, every call has its own task.
 
     Args:
         function: The function, async or not.
@@ -229,6 +145,8 @@ class Calls(Generic[Item, Result]):
         self._scope = anyio.CancelScope()
         most = options.most_at_once
         self._room = None if most is None else anyio.Semaphore(most)
+        self._workers: Workers[Item] | None = None
+        self._is_async = is_async_callable(function)
         self._threads = CapacityLimiter(options.max_concurrent or _MAX_THREADS)
         self._limit: Deadline | None = None
         self._rooms_given_away = 0
@@ -268,7 +186,9 @@ class Calls(Generic[Item, Result]):
 
     def free_room(self) -> None:
         """Make room for one more call, unless the one that has ended gave its room away before."""
-        if self._rooms_given_away:
+        if self._workers is not None:
+            self._workers.free_room()
+        elif self._rooms_given_away:
             self._rooms_given_away -= 1
         else:
             self._release_room()
@@ -337,9 +257,43 @@ class Calls(Generic[Item, Result]):
         try:
             with self._scope:
                 async with anyio.create_task_group() as task_group:
-                    await self._guard(self._start_calls(task_group), is_of_source=True)
+                    if self._order is None and self._source.iterator is not None:
+                        self._start_workers(task_group, self._source.iterator)
+                        return
+                    try:
+                        await self._start_calls(task_group)
+                    except BaseException as error:
+                        if not self._has_taken(error, is_of_source=True):
+                            raise
         except BaseExceptionGroup as group:  # an interrupt that reached the task group itself
             self._failures.extend(errors_in(group))
+
+    def _start_workers(self, task_group: TaskGroup, items: Iterator[Item]) -> None:
+        self._workers = Workers(
+            items,
+            self._call_of_worker,
+            self._end_source,
+            scope=self._scope,
+            most=self._options.most_at_once,
+            frees_room=self._frees_room,
+            name=self._options.title,
+        )
+        self._workers.start(task_group)
+
+    async def _end_source(self, error: BaseException | None, taken: int) -> None:
+        """Note the end of the items that workers take.
+
+        Args:
+            error: What the iterable has raised; None for nothing.
+            taken: The number of items.
+        """
+        try:
+            if error is not None:
+                raise error
+            await self._reporter.source_ended(taken)
+        except BaseException as raised:
+            if not self._has_taken(raised, is_of_source=True):
+                raise
 
     async def _start_calls(self, task_group: TaskGroup) -> None:
         started = 0
@@ -373,12 +327,30 @@ class Calls(Generic[Item, Result]):
     async def _call(self, index: int, item: Item) -> None:
         if self._scope.cancel_called:
             return
-        enter_positions(Positions(f"{self._path}/item[{index}]"))
         try:
-            await self._guard(self._call_and_report(index, item))
+            with open_item(f"{self._path}/item[{index}]"):
+                await self._call_and_report(index, item)
+        except BaseException as error:
+            if not self._has_taken(error):
+                raise
         finally:
             if self._frees_room:
                 self.free_room()
+
+    async def _call_of_worker(self, index: int, item: Item) -> bool:
+        """Make a call in the context of a worker; return whether its task may make others."""
+        try:
+            with open_item(f"{self._path}/item[{index}]"):
+                if self._reporter.is_on:
+                    await self._reporter.started()
+                outcome = await self._observed_outcome(index, item)
+                await self._report(index, outcome)
+        except BaseException as error:
+            if not self._has_taken(error):
+                raise
+            return False
+        # A task that somebody has cancelled may keep traces of that, as one of asyncio does.
+        return not (isinstance(outcome, Failed) and isinstance(outcome.error, CallCancelledError))
 
     async def _call_and_report(self, index: int, item: Item) -> None:
         await self._reporter.started()
@@ -398,13 +370,17 @@ class Calls(Generic[Item, Result]):
                 self._rooms_given_away += 1  # to calls that count before this one
                 self._release_room()
             await self._order.wait_turn(index)
+        await self._report(index, outcome)
+
+    async def _report(self, index: int, outcome: Outcome[Result]) -> None:
         was_over = self._scope.cancel_called
         self._take_in_order(index, outcome)
         is_failure = isinstance(outcome, Failed)
-        # The call that ends the others also cancels itself, and its report must not be lost.
-        is_last = self._scope.cancel_called and not was_over
-        with anyio.move_on_after(self._report_seconds() if is_last else None, shield=is_last):
-            await self._reporter.finished(is_failure=is_failure)
+        if self._reporter.is_on:
+            # The call that ends the others also cancels itself, and its report must not be lost.
+            is_last = self._scope.cancel_called and not was_over
+            with anyio.move_on_after(self._report_seconds() if is_last else None, shield=is_last):
+                await self._reporter.finished(is_failure=is_failure)
         if is_failure:
             await checkpoint_if_cancelled()  # a failure during a cancellation does not end the cancellation
 
@@ -459,21 +435,20 @@ class Calls(Generic[Item, Result]):
     def _make_call(self, item: Item) -> Awaitable[Any]:
         if self._options.on is not None:
             return call_item(self._options.on, self._function, item)
+        if self._is_async:
+            return self._function(item)
         return call_any(self._function, item, limiter=self._threads)
 
-    async def _guard(self, work: Coroutine[Any, Any, None], *, is_of_source: bool = False) -> None:
-        """Run a coroutine that must not fail; fail as a whole when it does."""
-        try:
-            await work
-        except GeneratorExit:
-            raise
-        except BaseException as error:
-            rest = without_cancellations(error)
-            if rest is None:
-                raise
-            if is_of_source and self._scope.cancel_called and isinstance(rest, Exception):
-                return  # it was closed, because the outcome is decided
-            self.fail(rest)
+    def _has_taken(self, error: BaseException, *, is_of_source: bool = False) -> bool:
+        """Fail as a whole for an error of code that must not fail; return whether that is done with it."""
+        if isinstance(error, GeneratorExit):
+            return False
+        rest = without_cancellations(error)
+        if rest is None:
+            return False
+        if not (is_of_source and self._scope.cancel_called and isinstance(rest, Exception)):
+            self.fail(rest)  # otherwise it was closed, because the outcome is decided
+        return True
 
 
 def _somebody_elses(cancellation: BaseException) -> CallCancelledError:

@@ -5,8 +5,9 @@ from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Itera
 from typing import Any, Literal, TypeVar, overload
 
 from ..placements import Placement
-from .calls import CallOptions, Calls, KeptItems
+from .calls import CallOptions, Calls
 from .errors import DeadlineExceededError, NothingToRaceError
+from .item_source import KeptItems
 from .outcomes import Failed, Outcome, Settled
 from .progress import ProgressTarget
 

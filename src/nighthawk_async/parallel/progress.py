@@ -77,6 +77,11 @@ class ProgressReporter:
         self._report = _callback(target, title, self.now())
         self._lock = anyio.Lock()
 
+    @property
+    def is_on(self) -> bool:
+        """Whether somebody receives reports."""
+        return self._report is not None
+
     async def started(self) -> None:
         """Report that a call begins."""
         self._started += 1

@@ -1,8 +1,8 @@
 """The task that the caller is part of: its identity, its cancellation requests and its suspension.
 
 A task is started by a block of tasks, or is a root: a run, or outside runs everything on an event loop. Plain
-AnyIO tasks, worker threads and combinators are part of the enclosing task; an item of a combinator has its
-own position in the ids of the tasks that are started in it.
+AnyIO tasks, worker threads and combinators are part of the enclosing task. An item of a combinator has an id
+and a mailbox of its own, and is steered and ended with the enclosing task.
 
 Suspended work is parked:
 
@@ -28,7 +28,7 @@ from anyio.lowlevel import RunVar, checkpoint, checkpoint_if_cancelled
 
 from ..types.execution import OUTSIDE_RUNS
 from .errors import AlreadyResumedError, NotSuspendedError, TaskCancelledError, TaskEndedError, TaskValueError
-from .task_node import Positions, TaskControl, TaskMailbox, TaskNode, get_task_hooks
+from .task_node import Positions, TaskControl, TaskItem, TaskMailbox, TaskNode, get_task_hooks
 
 ParkingState: TypeAlias = Literal["running", "suspending", "suspended", "resuming", "ended"]
 """`suspending`: asked to park and not at a boundary yet; `resuming`: resumed and not woken yet."""
@@ -210,6 +210,7 @@ class Place(NamedTuple):
         node: Its task; None for the root of its event loop.
         positions: The positions of its part of that task; None for those of the task.
         is_elsewhere: Whether it runs on another event loop than the task.
+        item: The item of a combinator that the caller is part of; None for none in its task.
         resource: The resource whose opener the caller is part of; None for none.
         values: The task-local values.
         limits: The decided time limits, innermost first; see `decided_limits`.
@@ -219,6 +220,7 @@ class Place(NamedTuple):
     node: TaskNode | None = None
     positions: Positions | None = None
     is_elsewhere: bool = False
+    item: TaskItem | None = None
     resource: object | None = None
     values: Mapping[str, object] = _NO_VALUES
     limits: tuple[Any, ...] = ()
@@ -226,7 +228,7 @@ class Place(NamedTuple):
 
     def inside(self, node: TaskNode) -> "Place":
         """The position of a task that begins here."""
-        return Place(node, None, False, *self[3:])
+        return Place(node, None, False, None, *self[4:])
 
 
 # Tasks know nothing of runs, and each task and each part of one changes it.
@@ -236,7 +238,7 @@ _root_of_loop: RunVar[TaskNode] = RunVar("nighthawk_async_root_task")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurrentTask:
-    """The task of the caller.
+    """The task of the caller. An item of a combinator counts as one: `run/map[0]/item[2]`.
 
     Args:
         id: Its id, by its position among the tasks: `run/tasks[0]/fetch[3]`. The same in every execution of
@@ -268,7 +270,7 @@ class CurrentTask:
 
     @property
     def mailbox(self) -> TaskMailbox:
-        """The mailbox of the task: the one its handle has.
+        """The mailbox of the task: the one its handle has. That of an item is closed when its call has ended.
 
         Raises:
             TaskError: No hooks for mailboxes are installed.
@@ -277,12 +279,12 @@ class CurrentTask:
 
 
 def current_task() -> CurrentTask:
-    """Return the task that the caller is part of.
+    """Return the task that the caller is part of: the item of a combinator, or else the task with a handle.
 
     Raises:
         anyio.NoEventLoopError: The caller is in no task and no run, and in a thread without an event loop.
     """
-    node = find_node()
+    node = find_own_node()
     execution = get_task_hooks().find_execution() or OUTSIDE_RUNS
     return CurrentTask(
         id=node.id,
@@ -374,7 +376,8 @@ def open_task_of(caller: Place, name: str) -> Generator[None, None, None]:
         caller: The position of the caller, who may have been in another task before.
         name: Its name.
     """
-    outer = _place.get().node
+    here = _place.get()
+    outer = None if here.node is None and here.item is None else find_own_node()
     id_ = name if outer is None else find_positions().take(name)
     node = TaskNode(id=id_, name=name, parent=outer, owner=outer)
     place = _place.set(caller.inside(node))
@@ -395,6 +398,28 @@ def enter_positions(positions: Positions) -> None:
     """Enter a part of the current task with its own positions: called once, in the context of that part."""
     positions.share()
     change_place(positions=positions)
+
+
+class open_item:  # noqa: N801  (a context manager that reads as a function at its call)
+    """Make the block an item of a combinator, in a context of its own, which is dropped afterwards.
+
+    Args:
+        path: Its id.
+    """
+
+    __slots__ = ("_item", "_path")
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        here = _place.get()
+        self._item = item = TaskItem(self._path, here.item)
+        item.share()
+        _place.set(Place(here.node, item, here.is_elsewhere, item, *here[4:]))
+
+    def __exit__(self, *exc_details: object) -> None:
+        self._item.end()
 
 
 def enter_resource(positions: Positions, resource: object) -> None:
@@ -484,8 +509,14 @@ def find_positions() -> Positions:
     return _place.get().positions or find_node().positions
 
 
+def find_own_node() -> TaskNode:
+    """Return the item of a combinator that the caller is part of, or else the task; see `find_node`."""
+    item, task = _place.get().item, find_node()
+    return task if item is None else item.node_in(task)
+
+
 def find_node() -> TaskNode:
-    """Return the task that the caller is part of.
+    """Return the task that the caller is part of, which is steered and ended as a whole.
 
     Raises:
         anyio.NoEventLoopError: There is none, and no event loop to make a root for.

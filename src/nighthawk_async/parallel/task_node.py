@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from contextvars import Context, copy_context
 from dataclasses import dataclass
 from operator import is_
-from threading import get_ident
+from threading import Lock, get_ident
 from types import TracebackType
 from typing import Any, NamedTuple, NoReturn, Protocol
 from weakref import WeakKeyDictionary
@@ -592,3 +592,46 @@ class TaskNode:
             self.owner._owned.pop(self, None)
         if self._mailbox is not None:
             self._mailbox.close()
+
+
+class TaskItem(Positions):
+    """An item of a combinator: a part of a task with positions, and for those who ask a task of its own.
+
+    Its handle is that of the enclosing task, which steers and ends it. Its identity and its mailbox are its
+    own; they are made when somebody asks for them, because most items need none.
+
+    Args:
+        path: Its id.
+        outer: The item that it is part of; None for none.
+    """
+
+    __slots__ = ("_is_ended", "_node", "outer")
+
+    def __init__(self, path: str, outer: "TaskItem | None") -> None:
+        super().__init__(path)
+        self.outer = outer
+        self._node: TaskNode | None = None
+        self._is_ended = False
+
+    def node_in(self, task: TaskNode) -> TaskNode:
+        """Return its node.
+
+        Args:
+            task: The task that it is part of.
+        """
+        parent = task if self.outer is None else self.outer.node_in(task)
+        with _making_items:  # threads of one item may ask at once
+            if self._node is None:
+                self._node = TaskNode(id=self.path, name="item", parent=parent, owner=parent)
+                if self._is_ended:
+                    self._node.end()
+            return self._node
+
+    def end(self) -> None:
+        """End it."""
+        self._is_ended = True
+        if self._node is not None:
+            self._node.end()
+
+
+_making_items = Lock()

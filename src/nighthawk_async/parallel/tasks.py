@@ -31,7 +31,7 @@ from .decided_order import note_block_end, note_block_left, note_failure, note_r
 from .errors import CallCancelledError, TaskCancelledError, TasksClosedError
 from .nodes import begin_group, begin_task, end_group
 from .outcomes import only_error, raise_bare, without_cancellations
-from .task_current import enter_node, find_node, find_positions
+from .task_current import enter_node, find_own_node, find_positions
 from .task_handle import TaskHandle, TaskState
 from .task_node import Positions, ResourceKeeper, TaskNode, get_task_hooks
 
@@ -150,7 +150,7 @@ class Tasks:
     async def __aenter__(self) -> "Tasks":
         if self._phase != "new":
             raise TasksClosedError("a block of tasks can be entered once; call open_tasks again for another")
-        self._owner = find_node()
+        self._owner = find_own_node()
         self._enclosing = find_positions()
         self._positions = Positions(self._enclosing.take(self._name))
         with ExitStack() as scopes:
@@ -260,7 +260,7 @@ class Tasks:
         """
         here = find_positions()
         positions = self._positions if here is self._enclosing else here
-        return TaskNode(id=positions.take(name), name=name, parent=find_node(), owner=self._owner)
+        return TaskNode(id=positions.take(name), name=name, parent=find_own_node(), owner=self._owner)
 
     def _decide_at_end(self, exc: BaseException | None) -> None:
         """Decide, once the body has ended, how to end the remaining tasks."""

@@ -286,6 +286,48 @@ async def test_context_variables_flow_into_calls_and_not_between_them(combinator
     assert variable.get() == "outside"
 
 
+async def test_an_iterator_keeps_its_context_variables_and_calls_begin_with_them(
+    combinator: Combinator,
+) -> None:
+    variable: ContextVar[str] = ContextVar("variable", default="unset")
+
+    def items() -> Iterator[int]:
+        for number in range(4):
+            seen.append(variable.get())
+            variable.set(f"item {number}")
+            yield number
+
+    async def call(number: int) -> str:
+        begins_with = variable.get()
+        variable.set("of a call")
+        await checkpoint()
+        return begins_with
+
+    for most in (1, 3):
+        seen: list[str] = []
+        assert await combinator(call, items(), max_concurrent=most) == [f"item {index}" for index in range(4)]
+        assert seen == ["unset", "item 0", "item 1", "item 2"]
+
+
+async def test_calls_that_never_wait_let_others_run(combinator: Combinator) -> None:
+    passed: list[int] = []
+
+    async def look() -> None:
+        while len(passed) < 100:
+            await checkpoint()
+        looked.append(len(passed))
+
+    async def call(number: int) -> int:
+        passed.append(number)
+        return number
+
+    looked: list[int] = []
+    async with anyio.create_task_group() as others:
+        others.start_soon(look)
+        await combinator(call, range(2_000), max_concurrent=2)
+    assert looked[0] < 2_000
+
+
 async def test_an_exit_ends_everything_and_arrives_bare(any_combinator: Combinator) -> None:
     async def leave(number: int) -> int:
         if number == 1:

@@ -207,6 +207,24 @@ async def test_a_call_that_somebody_else_cancelled_is_a_failure() -> None:
     assert [type(error) for error in outcomes] == [CallCancelledError, CallCancelledError]
 
 
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_task_that_somebody_else_cancelled_makes_no_other_call() -> None:
+    import asyncio
+
+    async def call(number: int) -> int:
+        task = asyncio.current_task()
+        assert task is not None
+        if number == 1:
+            task.cancel()
+        await checkpoint()
+        return task.cancelling()  # the count of requests to cancel stays with a task of asyncio
+
+    for most in (1, 3, None):
+        settled = await parallel.settle(call, range(4), max_concurrent=most)
+        assert settled.values() == [0, 0, 0]
+        assert [type(error) for error in settled.errors()] == [CallCancelledError]
+
+
 @pytest.mark.virtual_time
 async def test_the_deadline_bounds_everything_together() -> None:
     cancelled: list[int] = []

@@ -10,9 +10,23 @@ import anyio
 import anyio.to_thread
 import pytest
 
+from nighthawk_async import parallel
 from nighthawk_async.actors import Mailbox, MailboxClosedError
-from nighthawk_async.parallel import TaskError, TaskValueError, current_task, open_tasks, task_values
-from nighthawk_async.parallel.task_current import find_positions, find_task, open_task_root, using_positions
+from nighthawk_async.parallel import (
+    TaskError,
+    TaskValueError,
+    cancel_requested,
+    current_task,
+    open_tasks,
+    task_values,
+)
+from nighthawk_async.parallel.task_current import (
+    asked_to_end,
+    find_positions,
+    find_task,
+    open_task_root,
+    using_positions,
+)
 from nighthawk_async.parallel.task_node import Positions, TaskHooks, install_task_hooks
 from nighthawk_async.types.execution import ExecutionRef
 
@@ -210,6 +224,67 @@ async def test_a_task_reads_what_others_send_to_the_mailbox_of_its_handle() -> N
             await untouched
             with pytest.raises(MailboxClosedError):
                 untouched.mailbox.send_nowait(3)
+
+
+async def test_items_have_ids_and_mailboxes_of_their_own() -> None:
+    mailboxes: dict[int, Mailbox[int]] = {}
+    both_are_there = [anyio.Event()]
+
+    async def exchange(number: int) -> tuple[str, str, str | None, int]:
+        task = current_task()
+        in_thread = await anyio.to_thread.run_sync(current_task)
+        assert in_thread.mailbox is task.mailbox
+        mailboxes[number] = task.mailbox
+        if len(mailboxes) == 2:
+            both_are_there[0].set()
+        await both_are_there[0].wait()
+        mailboxes[1 - number].send_nowait(number)
+        return task.id, task.name, task.parent_id, await task.mailbox.receive()
+
+    async def exchange_twice(number: int) -> list[tuple[str, str, str | None, int]]:
+        before = current_task().id
+        inner = await parallel.gather(exchange(0), exchange(1))
+        assert current_task().id == before
+        return inner
+
+    hooks = TaskHooks(make_mailbox=lambda task_id: Mailbox[int](name=task_id))
+    with installed(hooks), open_task_root("run"):
+        assert await parallel.map(exchange, range(2)) == [
+            ("run/map[0]/item[0]", "item", "run", 1),
+            ("run/map[0]/item[1]", "item", "run", 0),
+        ]
+        for mailbox in mailboxes.values():
+            with pytest.raises(MailboxClosedError, match=r"item"):
+                mailbox.send_nowait(3)
+        mailboxes.clear()
+        both_are_there[0] = anyio.Event()
+        assert await parallel.map(exchange_twice, [None], max_concurrent=1) == [
+            [
+                ("run/map[1]/item[0]/gather[0]/item[0]", "item", "run/map[1]/item[0]", 1),
+                ("run/map[1]/item[0]/gather[0]/item[1]", "item", "run/map[1]/item[0]", 0),
+            ]
+        ]
+        assert current_task().id == "run"
+
+
+async def test_items_are_asked_to_end_with_the_task_around_them() -> None:
+    async def wait_for_request(number: int) -> bool:
+        async with open_tasks() as tasks:
+            inner = tasks.start(wait_in_task)
+            await inner
+        return cancel_requested()
+
+    async def wait_in_task() -> None:
+        with asked_to_end(asked.set):
+            await asked.wait()
+
+    asked = anyio.Event()
+    async with open_tasks() as tasks:
+        handle = tasks.start(parallel.map, wait_for_request, [0])
+        await anyio.wait_all_tasks_blocked()
+        with anyio.fail_after(30):
+            await handle.cancel_gracefully(30)
+            assert await handle == [True]
 
 
 async def test_the_hook_says_which_run_scope_and_step_the_caller_is_in() -> None:

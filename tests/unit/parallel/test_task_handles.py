@@ -122,7 +122,7 @@ async def test_a_stream_has_its_position_from_where_it_is_entered() -> None:
     assert ids == ["run/stream[1]/item[0]/nothing[0]", "run/stream[0]/item[0]/nothing[0]"]
 
 
-async def test_an_item_belongs_to_the_task_around_and_a_task_started_in_it_has_its_own_positions() -> None:
+async def test_an_item_is_a_task_below_the_task_around_and_tasks_started_in_it_are_below_it() -> None:
     async def identify(index: int) -> tuple[str, str]:
         async with open_tasks() as tasks:
             return current_task().id, await tasks.start(start_one)
@@ -133,7 +133,10 @@ async def test_an_item_belongs_to_the_task_around_and_a_task_started_in_it_has_i
 
     with open_task_root("run"):
         assert await gather(identify(0)) == [
-            ("run", "run/gather[0]/item[0]/tasks[0]/start_one[0]/tasks[0]/nothing[0]")
+            (
+                "run/gather[0]/item[0]",
+                "run/gather[0]/item[0]/tasks[0]/start_one[0]/tasks[0]/nothing[0]",
+            )
         ]
 
 

@@ -22,6 +22,7 @@ from .deadlines import Deadline
 from .decided_limits import note_end
 from .decided_order import DecidedOrder, EndOfRecords, find_decided_order
 from .errors import CallCancelledError, DeadlineExceededError
+from .here import Here
 from .item_source import END, ItemSource
 from .nodes import begin_group, call_with_node, ended_group
 from .outcomes import Failed, Outcome, Succeeded, errors_in, raise_bare, without_cancellations
@@ -433,6 +434,8 @@ class Calls(Generic[Item, Result]):
             raise
 
     def _make_call(self, item: Item) -> Awaitable[Any]:
+        if type(self._options.on) is Here:  # not one that has changed how it starts calls
+            return self._options.on.call_item(self._function, item)
         if self._options.on is not None:
             return call_item(self._options.on, self._function, item)
         if self._is_async:

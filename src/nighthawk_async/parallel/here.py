@@ -1,6 +1,7 @@
 """`Here`: this event loop as a placement."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from contextvars import Context, copy_context
 from functools import partial
 from types import TracebackType
@@ -37,6 +38,8 @@ class Here:
         self._capacity = checked_max_concurrent(max_concurrent)
         self._room: anyio.CapacityLimiter | None = None
         self._jobs: set[HereJob] = set()
+        self._scopes: set[anyio.CancelScope] = set()  # of calls that are made in the tasks of their callers
+        self._last_ended: anyio.Event | None = None
         self._group: TaskGroup | None = None
         self._is_closed = False
 
@@ -51,20 +54,48 @@ class Here:
         Raises:
             PlacementClosedError: The block is not entered, or was left.
         """
+        group = self._entered()
+        job = HereJob(call, copy_context())
+        self._jobs.add(job)
+        job.context.run(group.start_soon, self._run, job)
+        return job
+
+    async def call_item(self, function: Callable[..., Any], item: object) -> Any:
+        """Make the call of an item in the task of the caller, in a context of its own; see `call_item`.
+
+        Raises:
+            PlacementClosedError: The block is not entered, or was left.
+            CallCancelledError: The block was closed.
+            Exception: Any exception raised by the function.
+        """
+        self._entered()
+        change_place(is_placed=True)
+        scope = anyio.CancelScope()
+        self._scopes.add(scope)
+        try:
+            with scope:
+                async with nullcontext() if self._room is None else self._room:
+                    return await call_any(function, item)
+        finally:
+            self._scopes.discard(scope)
+            if self._last_ended is not None and not self._scopes:
+                self._last_ended.set()
+        raise CallCancelledError("the call was cancelled")
+
+    def _entered(self) -> TaskGroup:
         if self._group is None or self._is_closed:
             raise PlacementClosedError(
                 f"{type(self).__name__} is not entered, or was left: put `async with` around the calls"
             )
-        job = HereJob(call, copy_context())
-        self._jobs.add(job)
-        job.context.run(self._group.start_soon, self._run, job)
-        return job
+        return self._group
 
     async def close(self) -> None:
         """Start no more calls, and cancel those in progress."""
         self._is_closed = True
         for job in self._jobs:
             job.cancel()
+        for scope in self._scopes:
+            scope.cancel()
 
     async def __aenter__(self) -> Self:
         if self._group is not None:
@@ -83,8 +114,21 @@ class Here:
         try:
             # Not with the error of the block: that propagates as it is, and not in a group.
             await self._group.__aexit__(None, None, None)
+            await self._wait_for_callers()
+        except BaseException:
+            await self.close()
+            with anyio.CancelScope(shield=True):
+                await self._wait_for_callers()
+            raise
         finally:
             self._group, self._is_closed = None, True
+
+    async def _wait_for_callers(self) -> None:
+        """Wait for the calls that are made in the tasks of their callers."""
+        while self._scopes:
+            self._last_ended = anyio.Event()
+            await self._last_ended.wait()
+        self._last_ended = None
 
     async def _run(self, job: "HereJob") -> None:
         try:

@@ -178,8 +178,8 @@ def _run_watched_trio(
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """End the process of a test that its timeout does not end, with the stacks of all threads.
 
-    The timeout raises in the main thread, once: that may wait in C, or for a thread that never ends. The other
-    tests go on in another process, and this one counts as failed.
+    The timeout raises in the main thread, once: that may wait in C, or for a thread that never ends. The
+    other tests go on in another process, and this one counts as failed.
     """
     marker = item.get_closest_marker("timeout")
     seconds = float(marker.args[0] if marker is not None else item.config.getini("timeout"))

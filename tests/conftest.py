@@ -9,9 +9,12 @@ child process or a socket behind; the markers `may_block_event_loop` and `may_le
 reason, that a test does so on purpose. No test can reach another machine, and one that tries fails.
 """
 
+import faulthandler
 import gc
 import math
+import os
 import signal
+import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -35,9 +38,12 @@ from tests.weekly import keep_cases_of_every_change, keep_one_case
 
 WATCH = EventLoopWatch(bound_seconds=2.0)
 PATIENCE_SECONDS = 60.0
+LAST_SECONDS = 120.0
+"""The seconds after its timeout in which a test must have ended; then its process is ended."""
 _SESSION = ExitStack()
 _OUTCOME = pytest.StashKey[bool]()
 _ATTEMPTS = pytest.StashKey[Attempts]()
+_STDERR = pytest.StashKey[int]()
 
 # Whoever starts a job in the background lets it ignore Ctrl-C, which tests send to themselves and to scripts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -114,6 +120,8 @@ def pytest_configure(config: pytest.Config) -> None:
     recorder = take_recorder()
     if recorder is not None:
         config.pluginmanager.register(recorder)
+    assert sys.__stderr__ is not None, "pytest writes to it"
+    config.stash[_STDERR] = os.dup(sys.__stderr__.fileno())  # as it is now: tests capture what is written
     config.stash[_ATTEMPTS] = _SESSION.enter_context(confined_to_loopback())
     _SESSION.enter_context(watching_asyncio(WATCH))
     _SESSION.enter_context(looking_quickly())
@@ -164,6 +172,22 @@ def _run_watched_trio(
     function: Callable[..., Any], *arguments: Any, instruments: Any = (), **options: Any
 ) -> Any:
     return trio.run(function, *arguments, instruments=[*instruments, TrioSteps(WATCH)], **options)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """End the process of a test that its timeout does not end, with the stacks of all threads.
+
+    The timeout raises in the main thread, once: that may wait in C, or for a thread that never ends. The
+    other tests go on in another process, and this one counts as failed.
+    """
+    marker = item.get_closest_marker("timeout")
+    seconds = float(marker.args[0] if marker is not None else item.config.getini("timeout"))
+    faulthandler.dump_traceback_later(seconds + LAST_SECONDS, exit=True, file=item.config.stash[_STDERR])
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,14 +1,12 @@
-"""The Python of Pyodide, made ready for tests: it has no sockets, no threads, and no wheel of tiktoken."""
+"""The Python of Pyodide, made ready for tests: it has no sockets and no threads."""
 
 import asyncio
 import inspect
-import sys
 import time
 import tomllib
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 
@@ -34,18 +32,6 @@ class _Loop(asyncio.BaseEventLoop):
 
     def _write_to_self(self) -> None:
         pass
-
-
-class _Tokenizer:
-    """Counts each character as a token."""
-
-    def encode_ordinary(self, text: str) -> list[str]:
-        return list(text)
-
-
-class _Tokenizers(dict[str, _Tokenizer]):
-    def get(self, key: str, default: Any = None) -> Any:
-        return _Tokenizer()
 
 
 class _OnAsyncio:
@@ -81,13 +67,6 @@ def run_tests(arguments: Sequence[str]) -> int:
     """Run tests on asyncio, without the project's conftest, which needs Trio; return pytest's exit code."""
     asyncio.events._set_running_loop(None)  # that of Pyodide, which runs for ever
     asyncio.new_event_loop = asyncio.events.new_event_loop = _Loop
-    tiktoken = sys.modules["tiktoken"] = ModuleType("tiktoken")
-    registry = sys.modules["tiktoken.registry"] = ModuleType("tiktoken.registry")
-    model = sys.modules["tiktoken.model"] = ModuleType("tiktoken.model")
-    vars(registry)["ENCODINGS"] = _Tokenizers()
-    encoding_of = {}.__getitem__  # it knows no model
-    vars(model)["encoding_name_for_model"] = encoding_of
-    vars(tiktoken).update(registry=registry, model=model, encoding_name_for_model=encoding_of)
     import pytest
 
     options = (

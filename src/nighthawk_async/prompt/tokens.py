@@ -5,7 +5,8 @@ text is read window by window, so most checks of huge texts need only their begi
 
 The tokenizer must work without a network. `tiktoken.get_encoding` downloads whatever its cache directory
 lacks, so this module looks there first and uses tiktoken only for encodings whose files are present and
-complete. The list of these files is kept here.
+complete. The list of these files is kept here. Both tokenizers come with the extra `tokenizers`; without it,
+counts are estimates.
 """
 
 import hashlib
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ..errors import ConfigurationError
 from ..lazy_exports import LazyModule
+from .encodings import encoding_names, encoding_of_model, has_tiktoken
 
 if TYPE_CHECKING:
     import tiktoken
@@ -92,6 +94,8 @@ def load_offline_tokenizer(encoding_name: str) -> CountTokens | None:
 
 
 def _from_tiktoken(encoding_name: str) -> CountTokens | None:
+    if not has_tiktoken():
+        return None
     encoding = tiktoken.registry.ENCODINGS.get(encoding_name)
     if encoding is None:
         if not _files_are_cached(encoding_name):
@@ -305,16 +309,14 @@ def _counter(encoding_name: str, *, is_own: bool) -> TokenCounter:
 @lru_cache(maxsize=256)
 def _encoding_for_model(model_name: str) -> str | None:
     for name in (model_name, model_name.partition(":")[2]):
-        try:
-            return tiktoken.encoding_name_for_model(name)
-        except KeyError:
-            continue
+        if (encoding := encoding_of_model(name)) is not None:
+            return encoding
     return None
 
 
 @lru_cache(maxsize=64)
 def _known_encoding(encoding_name: str) -> str:
-    names = tiktoken.list_encoding_names()
+    names = encoding_names()
     if encoding_name not in names:
         raise ConfigurationError(
             f"Tokenizer encoding {encoding_name!r} is unknown. Known encodings: {', '.join(sorted(names))}."

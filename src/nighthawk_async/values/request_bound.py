@@ -15,6 +15,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from ..catalog.providers import PROVIDERS
+from ..prompt.encodings import encoding_of_model, has_tiktoken
 from ..prompt.tokens import TokenCounter
 from ..types.json import is_json_mapping
 from ..types.messages import (
@@ -286,17 +287,10 @@ def _object(of: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 @lru_cache(maxsize=256)
 def _has_own_tokenizer(model_name: str) -> bool:
     """Whether the token counter for a model's name uses the model's own tokenizer."""
-    from tiktoken.model import encoding_name_for_model
-
     provider, _, name = model_name.partition(":")
     facts = PROVIDERS.get(provider)
-    if facts is None or facts.tokenizers != "tiktoken":
-        return False
-    try:
-        encoding_name_for_model(name)
-    except KeyError:
-        return False
-    return True
+    is_tiktoken = facts is not None and facts.tokenizers == "tiktoken"
+    return is_tiktoken and has_tiktoken() and encoding_of_model(name) is not None
 
 
 def _kept_texts(request: ModelRequest) -> Iterator[str]:

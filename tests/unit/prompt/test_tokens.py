@@ -4,6 +4,8 @@ import hashlib
 import importlib.util
 import logging
 import socket
+import sys
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ import tiktoken
 import tiktoken.registry
 
 from nighthawk_async.errors import ConfigurationError
-from nighthawk_async.prompt import tokens
+from nighthawk_async.prompt import encodings, tokens
 from nighthawk_async.prompt.token_estimate import estimate_tokens
 from nighthawk_async.prompt.tokens import TokenCounter, load_offline_tokenizer
 
@@ -129,6 +131,49 @@ def test_text_without_a_seam_is_still_counted_window_by_window(
 
 def test_special_tokens_in_data_count_as_ordinary_text(counter: TokenCounter) -> None:
     assert counter.count("<|endoftext|>") > 1
+
+
+@pytest.fixture
+def without_tiktoken(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
+    monkeypatch.setitem(sys.modules, "tiktoken", None)  # importing it raises
+    monkeypatch.setitem(sys.modules, "tiktoken.model", None)
+    monkeypatch.setattr(encodings, "has_tiktoken", lambda: False)
+    monkeypatch.setattr(tokens, "has_tiktoken", lambda: False)
+    for known in (tokens._encoding_for_model, tokens._known_encoding, tokens._counter):
+        known.cache_clear()
+    yield
+    for known in (tokens._encoding_for_model, tokens._known_encoding, tokens._counter):
+        known.cache_clear()
+
+
+@pytest.mark.usefixtures("without_tiktoken")
+def test_without_tiktoken_names_are_known_and_counts_are_of_the_bundle_or_estimates(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = {
+        "openai:gpt-5.2": "o200k_base",
+        "gpt-4o-mini": "o200k_base",
+        "gpt-4-turbo": "cl100k_base",
+        "anthropic:claude-sonnet-5": "o200k_base",  # the default
+    }
+    found = {name: TokenCounter.resolve(encoding_name=None, model_name=name).encoding_name for name in names}
+    assert found == names
+    with pytest.raises(ConfigurationError, match=r"Known encodings: cl100k_base, gpt2, o200k_base"):
+        TokenCounter.resolve(encoding_name="o300k", model_name="")
+    assert TokenCounter(encoding_name="o200k_base").is_exact
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    estimated = TokenCounter(encoding_name="o200k_base", is_own=False)
+    assert not estimated.is_exact
+    assert estimated.count(_PROSE) == estimate_tokens(_PROSE)
+
+
+def test_models_and_names_without_tiktoken_agree_with_it() -> None:
+    wholes = {"chatgpt-4o-": "latest", "gpt-4.5": "-preview", "text-embedding-": "3-small"}
+    for encoding, beginnings in encodings._MODELS.items():
+        for beginning in beginnings:
+            name = beginning + wholes.get(beginning, "")
+            assert tiktoken.encoding_name_for_model(name) == encoding
+    assert set(tiktoken.list_encoding_names()) == encodings._NAMES
 
 
 def test_exact_count_of_a_long_text_is_the_count_of_the_whole() -> None:

@@ -6,9 +6,9 @@ a result has loaded the function that it enqueued.
 
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, MutableSequence, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin
 
 import msgspec
 from msgspec import Struct
@@ -23,9 +23,9 @@ from .values import ValueRules, check_declared, check_size, decode_value, encode
 
 
 class StoredArguments(Struct, frozen=True):
-    """The arguments of a call, encoded one by one."""
+    """The arguments of a call, encoded one by one; one that is a list of messages has each of them."""
 
-    args: list[bytes]
+    args: list[bytes | list[bytes]]
     keywords: dict[str, bytes]
 
 
@@ -157,6 +157,8 @@ def decode_arguments(
     types = _Types(function, name)
     args = tuple(
         decode_value(each, place=types.place(number), declared=types.of_position(number))
+        if isinstance(each, bytes)
+        else _decoded_batch(each, types.place(number), types.of_position(number))
         for number, each in enumerate(stored.args)
     )
     keywords = {
@@ -164,6 +166,57 @@ def decode_arguments(
         for key, each in stored.keywords.items()
     }
     return args, keywords
+
+
+def _decoded_batch(bodies: list[bytes], place: str, declared: object) -> list[Any]:
+    """The messages of a batch."""
+    kind, takes_list = type_of_messages(declared)
+    if not takes_list:
+        raise JournalValueError(
+            f"{place} is declared as {declared!r}, and the call has a list of messages", place=place
+        )
+    return [
+        decode_value(each, place=f"{place}, message {number} of {len(bodies)}", declared=kind)
+        for number, each in enumerate(bodies, 1)
+    ]
+
+
+def type_of_messages(declared: object) -> tuple[object, bool]:
+    """The type of the messages of a batch, by the type of the list; and whether that type takes a list."""
+    origin = get_origin(declared) or declared
+    if declared in (None, Any, object):
+        return None, True
+    arguments = get_args(declared)
+    return (arguments[0] if arguments else None), origin in _TYPES_OF_LISTS
+
+
+_TYPES_OF_LISTS: tuple[object, ...] = (list, Sequence, MutableSequence, Collection, Iterable)
+
+
+def check_handler(function: Callable[..., Any], name: str, *, is_batch: bool, rules: ValueRules) -> None:
+    """Check that a function can be called with a message, or with a list of messages.
+
+    Raises:
+        NighthawkError: Its argument is declared as something else than a list, and it gets lists.
+        TypeError: It does not take one argument.
+        JournalValueError: No message of its type, or no result, can be stored.
+    """
+    try:
+        read_signature(function).bind(None)
+    except TypeError as error:
+        what = "a list of messages" if is_batch else "a message"
+        raise TypeError(f"{name}{read_signature(function)} cannot be called with {what}: {error}") from None
+    types = _Types(function, name)
+    kind, takes_list = types.of_position(0), True
+    if is_batch:
+        kind, takes_list = type_of_messages(kind)
+    if not takes_list:
+        raise NighthawkError(
+            f"{types.place(0)} is declared as {types.of_position(0)!r}, and count= or window= has it called "
+            "with a list of messages: declare a list"
+        )
+    check_declared(kind, place=types.place(0), rules=rules)
+    check_declared(types.of_result, place=f"the result of {name}", rules=rules)
 
 
 def encode_result(function: Callable[..., Any], run_id: str, result: object, *, rules: ValueRules) -> bytes:

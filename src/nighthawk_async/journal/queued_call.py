@@ -12,6 +12,7 @@ from typing import Any, get_args, get_origin
 
 import msgspec
 from msgspec import Struct
+from pydantic import PydanticUserError, ValidationError
 
 from ..errors import NighthawkError
 from ..signatures import read_signature, type_hints
@@ -19,14 +20,23 @@ from .effect_call import EndedCall
 from .errors import JournalValueError
 from .names import check_text
 from .recorded_errors import CallFailure, rebuilt_error, recorded_error
-from .values import ValueRules, check_declared, check_size, decode_value, encode_value, is_same
+from .values import ValueRules, adapter_of, check_declared, check_size, decode_value, encode_value, is_same
 
 
-class StoredArguments(Struct, frozen=True):
-    """The arguments of a call, encoded one by one; one that is a list of messages has each of them."""
+class StoredArguments(Struct, frozen=True, omit_defaults=True):
+    """The arguments of a call, encoded one by one.
 
-    args: list[bytes | list[bytes]]
+    Args:
+        args: Its positional arguments.
+        keywords: Its keyword arguments.
+        message: The message of a topic that is its only argument instead; empty for none.
+        batch: The messages that are its only argument instead, as a list; None for none.
+    """
+
+    args: list[bytes]
     keywords: dict[str, bytes]
+    message: bytes = b""
+    batch: list[bytes] | None = None
 
 
 class StoredEnd(Struct, frozen=True):
@@ -155,10 +165,12 @@ def decode_arguments(
     """
     stored = msgspec.msgpack.decode(body, type=StoredArguments)
     types = _Types(function, name)
+    if stored.message:
+        return (_message(stored.message, types.place(0), types.of_position(0)),), {}
+    if stored.batch is not None:
+        return (_messages(stored.batch, types.place(0), types.of_position(0)),), {}
     args = tuple(
         decode_value(each, place=types.place(number), declared=types.of_position(number))
-        if isinstance(each, bytes)
-        else _decoded_batch(each, types.place(number), types.of_position(number))
         for number, each in enumerate(stored.args)
     )
     keywords = {
@@ -168,7 +180,28 @@ def decode_arguments(
     return args, keywords
 
 
-def _decoded_batch(bodies: list[bytes], place: str, declared: object) -> list[Any]:
+def _message(body: bytes, place: str, declared: object) -> Any:
+    """A message, of the type that is declared for it: its publisher need not know that."""
+    value = decode_value(body, place=place, declared=declared)
+    if declared in (None, Any, object):
+        return value
+    try:
+        adapter = adapter_of(declared)
+    except PydanticUserError:  # it knows nothing of that type
+        return value
+    try:
+        adapter.validate_python(value, strict=True)
+    except ValidationError:
+        pass
+    else:
+        return value
+    try:
+        return adapter.validate_python(value, by_alias=True, by_name=True)
+    except ValidationError as error:
+        raise JournalValueError(f"{place}: the message is none of its type: {error}", place=place) from error
+
+
+def _messages(bodies: list[bytes], place: str, declared: object) -> list[Any]:
     """The messages of a batch."""
     kind, takes_list = type_of_messages(declared)
     if not takes_list:
@@ -176,7 +209,7 @@ def _decoded_batch(bodies: list[bytes], place: str, declared: object) -> list[An
             f"{place} is declared as {declared!r}, and the call has a list of messages", place=place
         )
     return [
-        decode_value(each, place=f"{place}, message {number} of {len(bodies)}", declared=kind)
+        _message(each, f"{place}, message {number} of {len(bodies)}", kind)
         for number, each in enumerate(bodies, 1)
     ]
 

@@ -213,11 +213,12 @@ def _batch_of(messages: Sequence[tuple[int, float, int]]) -> _Batch:
 def _start(database: Database, row: SubscriptionRow, batch: _Batch) -> dict[str, str]:
     """Enqueue the call for the messages of a batch; return its run and the reason if it has failed."""
     run_id = run_id_of(row.topic, row.function, batch.numbers[0])
-    stored: list[bytes | list[bytes]] = []
+    stored = StoredArguments([], {})
     problem: JournalError | None = None
     try:
         bodies = [load_message(database, row.topic, number) for number in batch.numbers]
-        stored = [bodies] if row.options.is_batch else [bodies[0]]
+        is_batch = row.options.is_batch
+        stored = StoredArguments([], {}, batch=bodies) if is_batch else StoredArguments([], {}, bodies[0])
     except JournalError as error:
         if not is_of_row(database, error):
             raise
@@ -233,7 +234,7 @@ def _start(database: Database, row: SubscriptionRow, batch: _Batch) -> dict[str,
         run_id=run_id,
         queue=row.queue,
         function=row.function,
-        arguments=msgspec.msgpack.encode(StoredArguments(stored, {})),
+        arguments=msgspec.msgpack.encode(stored),
         priority=row.priority,
         max_lives=row.max_lives,
         enqueued_at=time.time(),

@@ -219,8 +219,11 @@ def _delete_topic_messages(database: Database, seconds: float) -> int:
     if not rows:
         return 0
     ((topic,),) = rows
-    # Nobody may subscribe to them meanwhile.
+    # Nobody may subscribe to them meanwhile, and no worker may look for the ends of their runs.
     database.query(f"SELECT name FROM topics WHERE name = ?{database.FOR_UPDATE}", topic)
+    database.query(
+        f"SELECT function FROM subscriptions WHERE topic = ? ORDER BY function{database.FOR_UPDATE}", topic
+    )
     numbers = database.query(
         f"SELECT topic, number {condition} AND topic = ? ORDER BY number LIMIT {_PIECE}", seconds, topic
     )

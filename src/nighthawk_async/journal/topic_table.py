@@ -359,12 +359,15 @@ def _name_keys_anew(database: Database, row: SubscriptionRow, keys: _Keys) -> No
 
 def note_ends(database: Database, row: SubscriptionRow) -> None:
     """Note which deliveries of a subscription are over: their runs have ended or failed."""
-    database.change(
-        "UPDATE topic_deliveries SET state = 'over' WHERE topic = ? AND function = ? "
+    ended = database.query(  # those that nobody else is about to change, so that none waits for the other
+        "SELECT topic, function, number FROM topic_deliveries WHERE topic = ? AND function = ? "
         "AND state IN ('begun', 'stuck') AND NOT EXISTS (SELECT 1 FROM queue_entries "
         "WHERE queue_entries.run_id = topic_deliveries.run_id "
-        "AND queue_entries.status NOT IN ('ended', 'failed'))",
+        f"AND queue_entries.status NOT IN ('ended', 'failed')){database.FOR_UPDATE_OF_FREE}",
         *(row.topic, row.function),
+    )
+    database.change_many(
+        "UPDATE topic_deliveries SET state = 'over' WHERE topic = ? AND function = ? AND number = ?", ended
     )
 
 

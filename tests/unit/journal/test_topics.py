@@ -507,3 +507,89 @@ async def test_old_messages_are_pruned_with_their_runs_and_their_ids_stay(tmp_pa
 
 async def ship_nothing(text: str) -> None:
     """Take a text."""
+
+
+SECRET = "a customer that nobody may know"
+KEYS = {"2026-05": b"o" * 32}
+NEW_KEYS = {"2026-11": b"n" * 32}
+TABLES = ("topics", "topic_messages", "subscriptions", "topic_deliveries", "queue_entries", "blobs", "runs")
+
+
+def stored(store: nh.journal.JournalStore) -> bytes:
+    """Everything in the tables that may come from messages."""
+    rows = [row for table in TABLES for row in query(store, f"SELECT * FROM {table}")]
+    return b"\n".join(each if isinstance(each, bytes) else str(each).encode() for row in rows for each in row)
+
+
+async def test_messages_and_their_keys_are_encrypted_and_the_keys_are_exchanged(tmp_path: Path) -> None:
+    large = {"customer": SECRET, "text": SECRET * 5_000}
+    with opened(tmp_path, keys=KEYS) as store:
+        await store.subscribe("orders", take_any, key="customer")
+        for value in ({"customer": SECRET}, large):
+            await store.publish("orders", value)
+        (topic,) = query(store, "SELECT COUNT(DISTINCT key) FROM topic_deliveries")
+        assert topic == (1,)
+        assert SECRET.encode() not in stored(store)
+    with opened(tmp_path) as store:
+        for read in (store.topics, lambda: store.messages("orders")):
+            with pytest.raises(nh.journal.JournalKeyError, match="2026-05"):
+                read()
+        for write in (
+            store.publish("orders", 1),
+            store.subscribe("orders", note),
+            store.unsubscribe("orders", note),
+        ):
+            with pytest.raises(nh.journal.JournalKeyError, match="2026-05"):
+                await write
+    with opened(tmp_path, keys={**KEYS, **NEW_KEYS}, active_key="2026-11") as store:
+        store.reencrypt()
+        assert b"2026-05" not in stored(store)
+        assert SECRET.encode() not in stored(store)
+    with opened(tmp_path, keys=NEW_KEYS) as store:
+        await store.publish("orders", {"customer": SECRET})  # the same key as before
+        assert query(store, "SELECT COUNT(DISTINCT key) FROM topic_deliveries") == [(1,)]
+        async with served(store, take_any):
+            await until_made(3)
+            await _result(store, run_of(take_any, 3))
+        assert made == [{"customer": SECRET}, large, {"customer": SECRET}]
+        assert SECRET.encode() not in stored(store)
+
+
+async def test_what_was_changed_behind_the_back_of_an_audited_store_is_noticed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with opened(tmp_path, audit_key=b"a" * 32) as store:
+        await store.subscribe("orders", take_any)
+        await store.subscribe("others", take_any, count=1)
+        for number in range(3):
+            await store.publish("orders", number)
+        await store.publish("others", 3)
+        assert store.verify() == []
+        change_tables(tmp_path, "UPDATE subscriptions SET priority = 9 WHERE topic = 'others'")
+        change_tables(
+            tmp_path,
+            "UPDATE topic_messages SET body = (SELECT body FROM topic_messages WHERE topic = 'orders' "
+            "AND number = 1) WHERE topic = 'orders' AND number = 2",
+        )
+        await store.publish("others", 4)  # others publish all the same
+        async with served(store, take_any):
+            await until_made(2)
+            with pytest.raises(nh.journal.JournalAuditError, match=r"'orders@.*#2'.*another row"):
+                await _result(store, run_of(take_any, 2))
+        assert sorted(made) == [0, 2]  # type: ignore[type-var]
+        assert any("to 'others' starts no run: " in each.message for each in caplog.records)
+        for read in (store.verify, store.topics, lambda: store.messages("orders")):
+            with pytest.raises(nh.journal.JournalAuditError, match="another row"):
+                read()
+        await store.subscribe("others", take_any)
+        async with served(store, take_any):
+            await until_made(4)
+        change_tables(tmp_path, "DELETE FROM topic_messages WHERE topic = 'others' AND number = 1")
+        with pytest.raises(nh.journal.JournalAuditError, match="something was removed"):
+            store.messages("others")
+        await store.publish("orders", 5)
+    with opened(tmp_path) as store, anyio.fail_after(60):
+        with pytest.raises(nh.journal.JournalAuditError, match="audit key"):
+            await worker_of(store, take_any).serve()
+        with pytest.raises(nh.journal.JournalAuditError, match="audit key"):
+            await store.publish("orders", 6)

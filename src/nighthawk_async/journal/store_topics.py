@@ -40,7 +40,7 @@ class StoreTopics:
             topic: The name of the topic, which need not exist.
             value: The message: plain data, dataclasses, pydantic models, structs and enumerations,
                 also in lists and dictionaries, and what is registered with `register`.
-            id: The identity of the message in its topic, for publishers that may publish it again: of messages
+            id: The identity of the message in its topic, for publishers that may publish it again: of those
                 with the same id, the first one counts. None for one of its own; within a durable run, for one
                 that is the same in all lives.
 

@@ -85,7 +85,7 @@ async def _live(store: nh.journal.JournalStore, folder: str) -> list[str]:
         async with nh.run(executor, journal=store, run_id="publishing"):
             await _publish(store, folder)
         while not _is_over(store):  # noqa: ASYNC110  (the workers of other processes may be about to end)
-            await anyio.sleep(0.01)
+            await anyio.sleep(0.1)
         worker.drain()
     return [message.status for message in store.messages("orders")]
 

@@ -66,7 +66,7 @@ def test_killed_programs_lose_no_message_and_handle_none_twice(
     database: str,
     request: pytest.FixtureRequest,
 ) -> None:
-    points = [*MARKED, *AT_RECORDS] if all_cases else [chance.choice([*MARKED, *AT_RECORDS])]
+    points = chance.sample([*MARKED, *AT_RECORDS], 12 if all_cases else 1)
     for number, kill_at in enumerate(points):
         folder = tmp_path / str(number)
         folder.mkdir()

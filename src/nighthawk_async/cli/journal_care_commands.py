@@ -77,6 +77,7 @@ def prune_runs(
         f"{_counted(report.messages, 'message')}"
         + (f", {_counted(report.queue_entries, 'call')} of queues" if report.queue_entries else "")
         + (f", {_counted(report.questions, 'question')}" if report.questions else "")
+        + (f", {_counted(report.topic_messages, 'message')} of topics" if report.topic_messages else "")
         + (f", {_counted(report.blobs, 'large body', 'large bodies')}" if report.blobs else "")
     )
     if not report.releases_space:

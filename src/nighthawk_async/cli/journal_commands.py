@@ -1,5 +1,6 @@
 """`nighthawk-async journal`: the runs of a store, and the records of one."""
 
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +10,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..errors import ConfigurationError
-from ..journal import JournalStore
+from ..journal import JournalStore, TopicRow
+from ..journal.topic_rows import status_of
+from ..journal.topic_table import read_messages
 from .journal_store import open_store
 from .model_description import wide_console
 
@@ -65,6 +68,62 @@ def list_entries(store: STORE) -> None:
             f"{entry.losses}, {entry.losses_alone} alone" if entry.losses else "",
         )
     wide_console().print(table)
+
+
+@journal.command("topics")
+def list_topics(
+    store: STORE,
+    topic: Annotated[
+        str | None, typer.Argument(help="A topic, to list its messages.", metavar="TOPIC")
+    ] = None,
+) -> None:
+    """List the topics and their subscriptions, or the messages of one topic without their values."""
+    with open_store(store) as opened:
+        topics = opened.topics()
+        if topic is not None and topic not in [each.name for each in topics]:
+            known = ", ".join(each.name for each in topics[:20]) or "none"
+            raise ConfigurationError(f"{opened.address} has no topic {topic!r}; its topics: {known}")
+        rows = _subscription_rows(topics) if topic is None else _message_rows(opened, topic)
+    if not topics:
+        typer.echo("no topics")
+        return
+    headings = ("TOPIC", "MESSAGES", "FUNCTION", "QUEUE", "BATCH", "WAITING", "STUCK")
+    table = Table(box=None, pad_edge=False)
+    for heading in headings if topic is None else ("NUMBER", "ID", "PUBLISHED", "STATUS", "RUNS"):
+        table.add_column(heading)
+    for row in rows:
+        table.add_row(*map(escape, row))
+    wide_console().print(table)
+
+
+def _subscription_rows(topics: Sequence[TopicRow]) -> Iterator[tuple[str, ...]]:
+    for topic in topics:
+        start = topic.name, str(topic.messages)
+        if not topic.subscriptions:
+            yield *start, "", "", "", "", ""
+        for each in topic.subscriptions:
+            options = each.options
+            batch = [
+                *(["" if options.count is None else f"{options.count:,}"] if options.is_batch else []),
+                "" if options.window is None else f"{options.window:g} s",
+                "" if options.key is None else f"by {options.key}",
+            ]
+            shown = ", ".join(filter(None, batch))
+            yield *start, each.function, each.queue, shown, str(each.waiting), str(each.stuck)
+
+
+def _message_rows(store: JournalStore, topic: str) -> list[tuple[str, ...]]:
+    stored = store.thread.perform(lambda: read_messages(store.thread.opened(), topic, 0)).wait_in_thread()
+    return [
+        (
+            str(each.number),
+            each.id,
+            time_text(each.at),
+            status_of(each.deliveries),
+            ", ".join(sorted({delivery.run_id for delivery in each.deliveries if delivery.run_id})),
+        )
+        for each in stored
+    ]
 
 
 @journal.command("budgets")

@@ -43,6 +43,14 @@ if TYPE_CHECKING:
     from .stages import stage
     from .store import JournalStore, open
     from .tables import RunRow as RunRow, RunStatus as RunStatus
+    from .topic_rows import (
+        Delivery as Delivery,
+        Receipt as Receipt,
+        SubscriptionOptions as SubscriptionOptions,
+        SubscriptionRow as SubscriptionRow,
+        TopicMessage as TopicMessage,
+        TopicRow as TopicRow,
+    )
     from .values import register
     from .verification import VerifiedRun as VerifiedRun
     from .worker import Worker
@@ -107,6 +115,14 @@ else:
             "tables": (
                 "RunRow",
                 "RunStatus",
+            ),
+            "topic_rows": (
+                "Delivery",
+                "Receipt",
+                "SubscriptionOptions",
+                "SubscriptionRow",
+                "TopicMessage",
+                "TopicRow",
             ),
             "values": ("register",),
             "verification": ("VerifiedRun",),

@@ -30,6 +30,7 @@ REFERRING_COLUMNS = (
     ("questions", "body"),
     ("questions", "answer"),
     ("votes", "body"),
+    ("topic_messages", "body"),
 )
 """The columns that are written by `store_body`, with their tables; each needs an index, see `index_of`."""
 

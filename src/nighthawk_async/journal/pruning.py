@@ -42,6 +42,7 @@ class PruneReport(Struct, frozen=True, kw_only=True):
         messages: The number of messages.
         queue_entries: The number of queue entries.
         questions: The number of questions to people.
+        topic_messages: The number of messages of topics whose runs were pruned, or that nobody got.
         blobs: The number of large bodies that nothing refers to any more; 0 for a trial.
         releases_space: Whether the database gives the space back to the disk. A SQLite file of an earlier
             version keeps it for later records.
@@ -54,6 +55,7 @@ class PruneReport(Struct, frozen=True, kw_only=True):
     questions: int
     blobs: int
     releases_space: bool
+    topic_messages: int = 0
 
 
 def prune_runs(
@@ -74,7 +76,10 @@ def prune_runs(
         for run_id in pruned:
             counted = thread.perform(_count, thread, run_id).wait_in_thread()
             counts = {table: counts[table] + count for table, count in counted.items()}
-        return _report(pruned, counts, 0, releases_space)
+        ((messages,),) = thread.perform(
+            lambda: _count_topic_messages(thread.opened(), older_than.total_seconds(), statuses)
+        ).wait_in_thread()
+        return _report(pruned, counts, 0, releases_space, messages)
     for run_id in due:
         if thread.perform(_mark, thread, run_id, statuses).wait_in_thread():
             pruned.append(run_id)
@@ -85,15 +90,26 @@ def prune_runs(
                 _delete, thread, table, columns, condition, run_id
             ).wait_in_thread():
                 counts[table] += count
+    messages = 0
+    while count := thread.transact(_delete_topic_messages, older_than.total_seconds()).wait_in_thread():
+        messages += count
     blobs = delete_blobs(thread)
     while thread.perform(lambda: thread.opened().release_space()).wait_in_thread():
         pass
-    return _report(pruned, counts, blobs, releases_space)
+    return _report(pruned, counts, blobs, releases_space, messages)
 
 
-def _report(runs: Sequence[str], counts: Mapping[str, int], blobs: int, releases_space: bool) -> PruneReport:
+def _report(
+    runs: Sequence[str], counts: Mapping[str, int], blobs: int, releases_space: bool, topic_messages: int
+) -> PruneReport:
     shown = {table: count for table, count in counts.items() if table not in ("mailboxes", "votes")}
-    return PruneReport(runs=tuple(runs), blobs=blobs, releases_space=releases_space, **shown)
+    return PruneReport(
+        runs=tuple(runs),
+        blobs=blobs,
+        releases_space=releases_space,
+        topic_messages=topic_messages,
+        **shown,
+    )
 
 
 def delete_blobs(thread: StoreThread) -> int:
@@ -166,3 +182,51 @@ def _count(thread: StoreThread, run_id: str) -> dict[str, int]:
         rows = thread.opened().query(f"SELECT count(*) FROM {table} WHERE {condition}", run_id)
         counts[table] = rows[0][0]
     return counts
+
+
+_OLD_MESSAGES = (
+    "FROM topic_messages WHERE body IS NOT NULL AND at <= {now} - ? AND NOT EXISTS (SELECT 1 "
+    "FROM topic_deliveries WHERE topic_deliveries.topic = topic_messages.topic "
+    "AND topic_deliveries.number = topic_messages.number AND (topic_deliveries.state = 'waiting' "
+    "OR EXISTS (SELECT 1 FROM queue_entries WHERE queue_entries.run_id = topic_deliveries.run_id{but})))"
+)
+"""Messages of topics that nobody waits for, and whose runs were pruned."""
+
+
+def _count_topic_messages(
+    database: Database, seconds: float, statuses: Collection[EndedStatus]
+) -> Sequence[tuple[int]]:
+    """The number of messages of topics that would be deleted after their runs."""
+    places = ", ".join("?" * len(statuses))
+    but = (
+        " AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.run_id = queue_entries.run_id "
+        f"AND (runs.pruned_at IS NOT NULL OR runs.status IN ({places}) "
+        f"AND runs.updated_at <= {database.NOW} - ? "
+        "AND queue_entries.status NOT IN ('queued', 'claimed', 'parked')))"
+    )
+    condition = _OLD_MESSAGES.format(now=database.NOW, but=but)
+    return database.query(f"SELECT COUNT(*) {condition}", seconds, *statuses, seconds)
+
+
+def _delete_topic_messages(database: Database, seconds: float) -> int:
+    """Delete the values of some messages of one topic, in a transaction of the caller. Their ids stay.
+
+    Returns:
+        The number of messages.
+    """
+    condition = _OLD_MESSAGES.format(now=database.NOW, but="")
+    rows = database.query(f"SELECT topic {condition} LIMIT 1", seconds)
+    if not rows:
+        return 0
+    ((topic,),) = rows
+    # Nobody may subscribe to them meanwhile, and no worker may look for the ends of their runs.
+    database.query(f"SELECT name FROM topics WHERE name = ?{database.FOR_UPDATE}", topic)
+    database.query(
+        f"SELECT function FROM subscriptions WHERE topic = ? ORDER BY function{database.FOR_UPDATE}", topic
+    )
+    numbers = database.query(
+        f"SELECT topic, number {condition} AND topic = ? ORDER BY number LIMIT {_PIECE}", seconds, topic
+    )
+    database.change_many("UPDATE topic_messages SET body = NULL WHERE topic = ? AND number = ?", numbers)
+    database.change_many("DELETE FROM topic_deliveries WHERE topic = ? AND number = ?", numbers)
+    return len(numbers)

@@ -5,6 +5,7 @@ that has lost an entry changes it no more. Every function is part of a transacti
 """
 
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
@@ -296,24 +297,27 @@ def return_lost_entries(
 
 
 def _get_stuck(database: Database, run_id: str, lives: int) -> None:
-    now = database.NOW
     ((losses_alone,),) = database.query("SELECT losses_alone FROM queue_entries WHERE run_id = ?", run_id)
-    error = stuck_text(lives, losses_alone)
     database.change(
         "UPDATE queue_entries SET status = 'stuck', holder = '', leased_until = 0 WHERE run_id = ?", run_id
     )
+    mark_run(database, run_id, "stuck", stuck_text(lives, losses_alone))
+
+
+def mark_run(database: Database, run_id: str, status: Literal["stuck", "failed"], error: str) -> None:
+    """Set the status of the run of an entry, which may not have begun, and its error."""
+    now = database.NOW
     is_new = database.change(
         "INSERT INTO runs (run_id, status, epoch, holder, leased_until, created_at, updated_at, audit_key) "
-        f"VALUES (?, 'stuck', 0, '', 0, {now}, {now}, ?) ON CONFLICT (run_id) DO NOTHING",
-        *(run_id, database.audit.key_name),
+        f"VALUES (?, ?, 0, '', 0, {now}, {now}, ?) ON CONFLICT (run_id) DO NOTHING",
+        *(run_id, status, database.audit.key_name),
     )
     if is_new == 1:  # its lives crashed before the run began
         audit_table.write_head(database, run_id, Head())
     database.change(
-        f"UPDATE runs SET status = 'stuck', error = ?, holder = '', leased_until = 0, updated_at = {now} "
+        f"UPDATE runs SET status = ?, error = ?, holder = '', leased_until = 0, updated_at = {now} "
         "WHERE run_id = ?",
-        error,
-        run_id,
+        *(status, error, run_id),
     )
 
 

@@ -122,6 +122,7 @@ class StoredCall(Struct, frozen=True, kw_only=True):
         lives: The number of its lives that count.
         losses_alone: The number of those that were lost while it was alone in its process.
         result: Its end, encoded; None before.
+        error: The error of its run; empty for none.
     """
 
     status: QueueStatus
@@ -129,6 +130,7 @@ class StoredCall(Struct, frozen=True, kw_only=True):
     lives: int
     losses_alone: int
     result: bytes | None
+    error: str = ""
 
 
 def add_entry(database: Database, entry: NewEntry, *, delay: float, due_at: float | None) -> bool:
@@ -197,14 +199,24 @@ def find_call(database: Database, run_id: str) -> StoredCall | None:
         RunPrunedError: The entry was deleted with the records of the run.
     """
     rows = database.query(
-        "SELECT status, function, lives, losses_alone, result FROM queue_entries WHERE run_id = ?", run_id
+        "SELECT status, function, lives, losses_alone, result, "
+        "(SELECT error FROM runs WHERE runs.run_id = queue_entries.run_id) "
+        "FROM queue_entries WHERE run_id = ?",
+        run_id,
     )
     if not rows:
         check_not_pruned(database, run_id)
         return None
-    ((status, function, lives, losses_alone, stored),) = rows
+    ((status, function, lives, losses_alone, stored, error),) = rows
     result = None if stored is None else load_body(database, stored, *result_context(run_id, function))
-    return StoredCall(status=status, function=function, lives=lives, losses_alone=losses_alone, result=result)
+    return StoredCall(
+        status=status,
+        function=function,
+        lives=lives,
+        losses_alone=losses_alone,
+        result=result,
+        error=error or "",
+    )
 
 
 def read_call(database: Database, run_id: str) -> tuple[str, bytes]:
@@ -249,6 +261,10 @@ def requeue_entry(database: Database, run_id: str) -> str | None:
         run_id,
     )
     put_back(database, [run_id])
+    # The messages behind those of this run wait for it.
+    database.change(
+        f"UPDATE topic_deliveries SET state = 'begun', begun_at = {database.NOW} WHERE run_id = ?", run_id
+    )
     return rows[0][0]
 
 

@@ -6,12 +6,13 @@ a result has loaded the function that it enqueued.
 
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, MutableSequence, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin
 
 import msgspec
 from msgspec import Struct
+from pydantic import PydanticUserError, ValidationError
 
 from ..errors import NighthawkError
 from ..signatures import read_signature, type_hints
@@ -19,14 +20,23 @@ from .effect_call import EndedCall
 from .errors import JournalValueError
 from .names import check_text
 from .recorded_errors import CallFailure, rebuilt_error, recorded_error
-from .values import ValueRules, check_declared, check_size, decode_value, encode_value, is_same
+from .values import ValueRules, adapter_of, check_declared, check_size, decode_value, encode_value, is_same
 
 
-class StoredArguments(Struct, frozen=True):
-    """The arguments of a call, encoded one by one."""
+class StoredArguments(Struct, frozen=True, omit_defaults=True):
+    """The arguments of a call, encoded one by one.
+
+    Args:
+        args: Its positional arguments.
+        keywords: Its keyword arguments.
+        message: The message of a topic that is its only argument instead; empty for none.
+        batch: The messages that are its only argument instead, as a list; None for none.
+    """
 
     args: list[bytes]
     keywords: dict[str, bytes]
+    message: bytes = b""
+    batch: list[bytes] | None = None
 
 
 class StoredEnd(Struct, frozen=True):
@@ -155,6 +165,10 @@ def decode_arguments(
     """
     stored = msgspec.msgpack.decode(body, type=StoredArguments)
     types = _Types(function, name)
+    if stored.message:
+        return (_message(stored.message, types.place(0), types.of_position(0)),), {}
+    if stored.batch is not None:
+        return (_messages(stored.batch, types.place(0), types.of_position(0)),), {}
     args = tuple(
         decode_value(each, place=types.place(number), declared=types.of_position(number))
         for number, each in enumerate(stored.args)
@@ -164,6 +178,78 @@ def decode_arguments(
         for key, each in stored.keywords.items()
     }
     return args, keywords
+
+
+def _message(body: bytes, place: str, declared: object) -> Any:
+    """A message, of the type that is declared for it: its publisher need not know that."""
+    value = decode_value(body, place=place, declared=declared)
+    if declared in (None, Any, object):
+        return value
+    try:
+        adapter = adapter_of(declared)
+    except PydanticUserError:  # it knows nothing of that type
+        return value
+    try:
+        adapter.validate_python(value, strict=True)
+    except ValidationError:
+        pass
+    else:
+        return value
+    try:
+        return adapter.validate_python(value, by_alias=True, by_name=True)
+    except ValidationError as error:
+        raise JournalValueError(f"{place}: the message is none of its type: {error}", place=place) from error
+
+
+def _messages(bodies: list[bytes], place: str, declared: object) -> list[Any]:
+    """The messages of a batch."""
+    kind, takes_list = type_of_messages(declared)
+    if not takes_list:
+        raise JournalValueError(
+            f"{place} is declared as {declared!r}, and the call has a list of messages", place=place
+        )
+    return [
+        _message(each, f"{place}, message {number} of {len(bodies)}", kind)
+        for number, each in enumerate(bodies, 1)
+    ]
+
+
+def type_of_messages(declared: object) -> tuple[object, bool]:
+    """The type of the messages of a batch, by the type of the list; and whether that type takes a list."""
+    origin = get_origin(declared) or declared
+    if declared in (None, Any, object):
+        return None, True
+    arguments = get_args(declared)
+    return (arguments[0] if arguments else None), origin in _TYPES_OF_LISTS
+
+
+_TYPES_OF_LISTS: tuple[object, ...] = (list, Sequence, MutableSequence, Collection, Iterable)
+
+
+def check_handler(function: Callable[..., Any], name: str, *, is_batch: bool, rules: ValueRules) -> None:
+    """Check that a function can be called with a message, or with a list of messages.
+
+    Raises:
+        NighthawkError: Its argument is declared as something else than a list, and it gets lists.
+        TypeError: It does not take one argument.
+        JournalValueError: No message of its type, or no result, can be stored.
+    """
+    try:
+        read_signature(function).bind(None)
+    except TypeError as error:
+        what = "a list of messages" if is_batch else "a message"
+        raise TypeError(f"{name}{read_signature(function)} cannot be called with {what}: {error}") from None
+    types = _Types(function, name)
+    kind, takes_list = types.of_position(0), True
+    if is_batch:
+        kind, takes_list = type_of_messages(kind)
+    if not takes_list:
+        raise NighthawkError(
+            f"{types.place(0)} is declared as {types.of_position(0)!r}, and count= or window= has it called "
+            "with a list of messages: declare a list"
+        )
+    check_declared(kind, place=types.place(0), rules=rules)
+    check_declared(types.of_result, place=f"the result of {name}", rules=rules)
 
 
 def encode_result(function: Callable[..., Any], run_id: str, result: object, *, rules: ValueRules) -> bytes:

@@ -233,12 +233,7 @@ class Queues:
                 if call.result is not None:
                     return decode_end(call.function, run_id, call.result)
                 if call.status == "stuck":
-                    raise RunStuckError(
-                        f"run {run_id!r} of {call.function} is stuck: "
-                        f"{stuck_text(call.lives, call.losses_alone)}. Find the reason (what started the "
-                        "workers knows how they ended: SIGKILL is the kernel's for want of memory), then "
-                        "call store.requeue."
-                    )
+                    raise RunStuckError(f"run {run_id!r} of {call.function} is stuck: {_stuck_reason(call)}")
                 left = pause if ends_at is None else ends_at - anyio.current_time()
                 if left <= 0:
                     raise TimeoutError(f"run {run_id!r} did not end within {seconds:g} seconds")
@@ -290,6 +285,16 @@ class Queues:
         """Remove a schedule; see `JournalStore.unschedule`."""
         check_name(name, "the name of a schedule")
         return await self.transact(lambda database: schedule_table.remove_schedule(database, name))
+
+
+def _stuck_reason(call: queue_table.StoredCall) -> str:
+    crashed = stuck_text(call.lives, call.losses_alone)
+    if call.error not in ("", crashed):
+        return f"{call.error}."
+    return (
+        f"{crashed}. Find the reason (what started the workers knows how they ended: SIGKILL is the kernel's "
+        "for want of memory), then call store.requeue."
+    )
 
 
 def enqueue_scheduled(database: Database, queue: str) -> dict[str, str]:

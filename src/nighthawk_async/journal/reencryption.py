@@ -102,6 +102,27 @@ BODIES = (
         prefix=("votes",),
         of_run=VOTES_OF_RUN,
     ),
+    Bodies(
+        table="topics", column="secret", key=("name",), context=("name",), prefix=("topics",), of_run=None
+    ),
+    Bodies(
+        table="topic_messages",
+        column="body",
+        key=("topic", "number"),
+        context=("topic", "message_id"),
+        prefix=("topic_messages",),
+        signed=("number",),
+        of_run=None,
+    ),
+    Bodies(
+        table="subscriptions",
+        column="options",
+        key=("topic", "function"),
+        context=("topic", "function"),
+        prefix=("subscriptions",),
+        signed=("queue", "priority", "max_lives"),
+        of_run=None,
+    ),
     *(
         Bodies(table=table, column="body", key=key, context=key, prefix=(table,), of_run=None)
         for table, key in (

@@ -35,6 +35,7 @@ from .store_mark import mark_path
 from .store_questions import StoreQuestions
 from .store_queues import StoreQueues
 from .store_thread import StoreThread
+from .store_topics import StoreTopics
 from .tables import RunRow
 from .values import DEFAULT_RULES, MAX_VALUE_BYTES, ValueRules, decode_value
 from .verification import VerifiedRun, verify_runs
@@ -43,7 +44,7 @@ _MOST_VALUE_BYTES = 256 * 1024 * 1024  # of which PostgreSQL can store one
 _LEAST_KEY_BYTES = 16
 
 
-class JournalStore(StoreQueues, StoreQuestions, StoreBudgets):
+class JournalStore(StoreQueues, StoreQuestions, StoreBudgets, StoreTopics):
     """A store of journals in a database. Made by `nighthawk_async.journal.open`.
 
     It may be made before any event loop runs and be shared by all runs of the process. Its thread begins with

@@ -25,6 +25,7 @@ from . import (
     queue_table,
     schedule_table,
     store_mark,
+    topic_schema,
     writer_table,
 )
 from .audit import Head, StoredRecord, Tail
@@ -94,6 +95,7 @@ CREATE TABLE records (
     ),
     budget_table.MIGRATION,
     memory_schema.MIGRATION,
+    topic_schema.MIGRATION,
 )
 """The statements that lead from each version of the schema to the next one. Only ever append to them."""
 

@@ -80,6 +80,8 @@ def _check_others(database: Database) -> None:
     for bodies in BODIES:
         if bodies.table not in ("questions", "votes"):
             _load_all(database, bodies, "1 = 1" if bodies.of_run is None else not_begun)
+    for (topic,) in database.query("SELECT name FROM topics ORDER BY name"):
+        _check_numbers(database, "topic_messages", "topic", "topic = ?", topic)
 
 
 def _load_all(database: Database, bodies: Bodies, condition: str, *values: object) -> None:
@@ -90,10 +92,11 @@ def _load_all(database: Database, bodies: Bodies, condition: str, *values: objec
         bodies.load(database, row)
 
 
-def _check_numbers(database: Database, table: str, group: str, condition: str, run_id: str) -> None:
+def _check_numbers(database: Database, table: str, group: str, condition: str, name_or_id: str) -> None:
     numbers: dict[str, list[int]] = {}
     for name, number in database.query(
-        f"SELECT {group}, number FROM {table} WHERE {condition} ORDER BY {group}, number", run_id
+        f"SELECT {group}, number FROM {table} WHERE {condition} ORDER BY {group}, number",
+        name_or_id,
     ):
         numbers.setdefault(name, []).append(number)
     for name, found in numbers.items():

@@ -16,7 +16,7 @@ from ..actors import BareTaskGroup
 from ..errors import NighthawkError
 from ..kernel.reports import QueueLifeEnded
 from ..tracing import note_event
-from . import queue_claims, tables
+from . import queue_claims, tables, topic_starts
 from .claim_turns import ClaimTurns
 from .database import Database
 from .errors import JournalStoreError
@@ -202,11 +202,16 @@ class Worker:
         def claim(database: Database) -> _Poll:
             queue, names = self.queue, list(self._functions)
             check_keys(database)
+            lacking, broken = topic_starts.start_due(database, queue, self.store.rules.max_bytes)
             problems = enqueue_scheduled(database, queue)
             stuck = queue_claims.return_lost_entries(database, queue, self._holder, is_alive)
             queue_claims.wake_entries(database, queue)
+            unhandled: dict[str, str] = {}
             if looks:
                 queue_claims.wake_continued_entries(database, queue)
+                topic_starts.note_handlers(database, queue, names)
+                topic_starts.resume_handled(database, queue, names)
+                unhandled = topic_starts.find_unhandled(database, queue)
             claimed, failed = self._turns.claim(database, in_progress, most)
             self._just_claimed = {each.run_id: each for each in claimed}
             # Here, because another worker of this process may claim before the event loop knows
@@ -214,9 +219,11 @@ class Worker:
             self._note_calls()
             return _Poll(
                 claimed=claimed,
-                failed=failed,
+                failed={**lacking, **failed},
                 stuck=stuck,
+                unhandled=unhandled,
                 problems=problems,
+                broken=broken,
                 unknown=queue_claims.unknown_functions(database, queue, names) if looks else (),
             )
 
@@ -242,12 +249,16 @@ class Worker:
         for run_id in poll.stuck:
             _logger.error("run %s is stuck: too many of its lives crashed, alone in their processes", run_id)
             self._queues.wake_result(run_id)
+        for run_id, reason in poll.unhandled.items():
+            _logger.error("run %s is stuck: %s", run_id, reason)
+            self._queues.wake_result(run_id)
         for run_id, reason in poll.failed.items():
             _logger.error("%s", reason)
             self._ends["failed"] = self._ends.get("failed", 0) + 1
             self._queues.wake_result(run_id)
         lines = [
             *(f"the schedule {name!r} enqueues nothing: {reason}" for name, reason in poll.problems.items()),
+            *(f"the subscription of {name} starts no run: {why}" for name, why in poll.broken.items()),
             *(
                 f"queue {self.queue!r} has calls of {name}, which this worker is not given; they stay there"
                 for name in poll.unknown
@@ -325,9 +336,13 @@ class Worker:
             if not claimed:
                 continue
             try:
-                await self._queues.transact(queue_claims.renew_claims, claimed, tables.LEASE_SECONDS)
+                await self._queues.transact(self._renew, claimed)
             except JournalStoreError as error:
                 self._note_store_error(error)
+
+    def _renew(self, database: Database, claimed: Sequence[ClaimedEntry]) -> None:
+        queue_claims.renew_claims(database, claimed, tables.LEASE_SECONDS)
+        topic_starts.note_handlers(database, self.queue, list(self._functions))  # a full worker does not look
 
     async def _wait_until_idle(self) -> None:
         while self._claims:
@@ -352,5 +367,7 @@ class _Poll(Struct, frozen=True, kw_only=True):
     claimed: Sequence[ClaimedEntry]
     failed: dict[str, str]
     stuck: Sequence[str]
+    unhandled: dict[str, str]
+    broken: dict[str, str]
     problems: dict[str, str]
     unknown: Sequence[str]

@@ -135,6 +135,37 @@ def test_a_second_signal_ends_a_worker_at_once(
     assert fields[-3:] == ["1", "of", "5"]
 
 
+def test_topics_are_listed_without_the_values_of_messages(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], shop: ModuleType
+) -> None:
+    path = str(tmp_path / "runs.db")
+
+    async def publish() -> None:
+        with store_of(tmp_path) as store:
+            await store.subscribe("orders", shop.handle, queue="orders", key="[id]")
+            await store.subscribe("batches", shop.wait, count=1_000, window=60)
+            await store.publish("orders", {"[id]": "a secret"}, id="order-[8]")
+            await store.publish("others", 5)
+
+    with store_of(tmp_path) as store:
+        assert store.topics() == []
+    assert run_command_line(["journal", "topics", path]) == 0
+    assert capsys.readouterr().out == "no topics\n"
+    anyio.run(publish)
+    assert run_command_line(["journal", "topics", path]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
+    assert lines == [
+        ["batches", "0", "worker_shop:wait", "default", "1,000,", "60", "s", "0", "0"],
+        ["orders", "1", "worker_shop:handle", "orders", "by", "[id]", "1", "0"],
+        ["others", "1"],
+    ]
+    assert run_command_line(["journal", "topics", path, "orders"]) == 0
+    (_, line) = capsys.readouterr().out.splitlines()
+    assert (line.split()[:2], line.split()[-1]) == (["1", "order-[8]"], "waiting")
+    assert run_command_line(["journal", "topics", path, "nothing"]) != 0
+    assert "has no topic 'nothing'; its topics: batches, orders, others" in capsys.readouterr().err
+
+
 def test_a_store_without_calls(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with store_of(tmp_path) as store:
         assert store.queue_entries() == []

@@ -260,19 +260,27 @@ async def test_messages_are_not_sent_and_other_runs_not_begun(tmp_path: Path) ->
 
 @pytest.mark.usefixtures("database")
 async def test_a_program_that_writes_to_the_store_has_no_effect_in_a_replay(tmp_path: Path) -> None:
-    tables = ("messages", "queue_entries", "schedules", "questions", "votes", "records")
+    tables = (
+        *("messages", "queue_entries", "schedules", "questions", "votes", "records"),
+        *("topics", "topic_messages", "subscriptions", "topic_deliveries"),
+    )
 
     async def program() -> tuple[str, str]:
         await store.send("run-2", "post", "hello")
         without_key = await store.enqueue(note, 1)
         with_key = await store.enqueue(note, 2, key="call-2")
         await store.schedule("nightly", note, 3, cron="0 3 * * *")
+        await store.subscribe("numbers", note, after=0)
+        receipt = await store.publish("numbers", 5)
+        assert (receipt.number, receipt.duplicate) == (1, False)
         await shout("a")
         return without_key, with_key
 
     async def care() -> None:
         await store.requeue("failed")
         assert not await store.unschedule("nightly")
+        assert not await store.unsubscribe("numbers", note)
+        assert (await store.publish("numbers", 6)).number == 0
         await store.answer("abc", "an answer")  # there is no such question
         await store.vote("abc", approve=False, voter="ann")
         assert store.prune(timedelta(0)).runs == ("run-1",)

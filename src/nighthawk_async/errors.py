@@ -72,7 +72,6 @@ __all__ = [
     "ApprovalExpiredError",
     "BudgetExceededError",
     "ConfigurationError",
-    "ContextTooLongError",
     "EgressDeniedError",
     "ExecutionError",
     "HookError",

@@ -106,7 +106,9 @@ _LIMITED_RATE = re.compile(
     r"rate.?limit|throttl|too many requests|please wait|per (?:second|minute|hour|day)|\b[tr]p[smd]\b"
     r"|service unavailable|quota"
 )
-_TOO_LONG_FOR_RATE = re.compile(r"request too large for|must be reduced in order to run|reduce your message size")
+_TOO_LONG_FOR_RATE = re.compile(
+    r"request too large for|must be reduced in order to run|reduce your message size"
+)
 _FILTERED = re.compile(
     r"content (?:management|filtering|safety) polic|content exists risk|flagged (?:as|for|by)|was flagged"
     r"|violat\w* .{0,60}?(?:polic|guideline|terms)|(?:inappropriate|prohibited|unsafe|sensitive) content"

@@ -14,7 +14,9 @@ from nighthawk_async.wire.provider_errors import response_failure, status_error
 from tests.cases import every
 
 
-def openai(code: str | None, message: str, *, kind: str = "invalid_request_error", param: str | None = None) -> Any:
+def openai(
+    code: str | None, message: str, *, kind: str = "invalid_request_error", param: str | None = None
+) -> Any:
     return {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
 
@@ -48,7 +50,9 @@ TOO_LONG: Mapping[str, tuple[int, Any]] = {
     ),
     "openai responses": (
         400,
-        openai("context_length_exceeded", "Your input exceeds the context window of this model.", param="input"),
+        openai(
+            "context_length_exceeded", "Your input exceeds the context window of this model.", param="input"
+        ),
     ),
     "openai responses without a code": (
         400,
@@ -79,7 +83,10 @@ TOO_LONG: Mapping[str, tuple[int, Any]] = {
             kind="tokens",
         ),
     ),
-    "anthropic": (400, anthropic("invalid_request_error", "prompt is too long: 213462 tokens > 200000 maximum")),
+    "anthropic": (
+        400,
+        anthropic("invalid_request_error", "prompt is too long: 213462 tokens > 200000 maximum"),
+    ),
     "anthropic with max_tokens": (
         400,
         anthropic(
@@ -98,7 +105,13 @@ TOO_LONG: Mapping[str, tuple[int, Any]] = {
     ),
     "google in a list": (
         400,
-        [google(400, "INVALID_ARGUMENT", "The input token count exceeds the maximum number of tokens allowed 1.")],
+        [
+            google(
+                400,
+                "INVALID_ARGUMENT",
+                "The input token count exceeds the maximum number of tokens allowed 1.",
+            )
+        ],
     ),
     "vertex": (
         400,
@@ -160,7 +173,9 @@ TOO_LONG: Mapping[str, tuple[int, Any]] = {
                 "message": "Provider returned error",
                 "metadata": {
                     "provider_name": "Anthropic",
-                    "raw": json.dumps(anthropic("invalid_request_error", "prompt is too long: 2 tokens > 1 maximum")),
+                    "raw": json.dumps(
+                        anthropic("invalid_request_error", "prompt is too long: 2 tokens > 1 maximum")
+                    ),
                 },
             }
         },
@@ -173,7 +188,10 @@ TOO_LONG: Mapping[str, tuple[int, Any]] = {
         },
     ),
     "bedrock": (400, {"message": "Input is too long for requested model."}),
-    "bedrock nova": (400, {"message": "Too many input tokens. Max input tokens: 8192, request input token count: 9000"}),
+    "bedrock nova": (
+        400,
+        {"message": "Too many input tokens. Max input tokens: 8192, request input token count: 9000"},
+    ),
     "vllm": (
         400,
         {
@@ -221,7 +239,13 @@ TOO_LONG: Mapping[str, tuple[int, Any]] = {
     ),
     "llama.cpp, older": (
         500,
-        {"error": {"code": 500, "message": "the request exceeds the available context size.", "type": "server_error"}},
+        {
+            "error": {
+                "code": 500,
+                "message": "the request exceeds the available context size.",
+                "type": "server_error",
+            }
+        },
     ),
     "ollama": (400, {"error": "prompt too long; exceeded max context length by 4 tokens"}),
     "ollama input": (400, openai(None, "the input length exceeds the context length")),
@@ -234,7 +258,9 @@ TOO_LONG: Mapping[str, tuple[int, Any]] = {
     ),
     "cohere": (
         400,
-        {"message": "too many tokens: total number of tokens in the prompt cannot exceed 4081 - received 5084"},
+        {
+            "message": "too many tokens: total number of tokens in the prompt cannot exceed 4081 - received 5084"
+        },
     ),
     "dashscope": (400, openai("invalid_parameter_error", "Range of input length should be [1, 129024]")),
     "minimax": (400, openai(None, "invalid params, context window exceeds limit (2013)")),
@@ -291,7 +317,10 @@ OTHER_KINDS: Mapping[str, tuple[ModelErrorKind | None, int, Any]] = {
     "openai prompt": (
         "content_filter",
         400,
-        openai("invalid_prompt", "Invalid prompt: your prompt was flagged as potentially violating our usage policy."),
+        openai(
+            "invalid_prompt",
+            "Invalid prompt: your prompt was flagged as potentially violating our usage policy.",
+        ),
     ),
     "openai image": (
         "content_filter",
@@ -355,7 +384,11 @@ OTHER_KINDS: Mapping[str, tuple[ModelErrorKind | None, int, Any]] = {
         400,
         anthropic("invalid_request_error", "You have reached your specified API usage limits."),
     ),
-    "anthropic billing": ("quota_exhausted", 402, anthropic("billing_error", "There is an issue with your billing")),
+    "anthropic billing": (
+        "quota_exhausted",
+        402,
+        anthropic("billing_error", "There is an issue with your billing"),
+    ),
     "deepseek balance": ("quota_exhausted", 402, openai("invalid_request_error", "Insufficient Balance")),
     "openrouter credits": (
         "quota_exhausted",
@@ -391,7 +424,11 @@ OTHER_KINDS: Mapping[str, tuple[ModelErrorKind | None, int, Any]] = {
         403,
         google(403, "PERMISSION_DENIED", "This API method requires billing.", {"reason": "BILLING_DISABLED"}),
     ),
-    "zhipu": ("quota_exhausted", 429, {"error": {"code": "1113", "message": "余额不足或无可用资源包,请充值。"}}),
+    "zhipu": (
+        "quota_exhausted",
+        429,
+        {"error": {"code": "1113", "message": "余额不足或无可用资源包,请充值。"}},
+    ),
     "dashscope arrears": (
         "quota_exhausted",
         400,
@@ -421,7 +458,11 @@ OTHER_KINDS: Mapping[str, tuple[ModelErrorKind | None, int, Any]] = {
     "vertex model": (
         "model_not_found",
         404,
-        google(404, "NOT_FOUND", "Publisher Model `projects/p/models/gemini-9` was not found or your project does not."),
+        google(
+            404,
+            "NOT_FOUND",
+            "Publisher Model `projects/p/models/gemini-9` was not found or your project does not.",
+        ),
     ),
     "mistral model": (
         "model_not_found",
@@ -431,7 +472,9 @@ OTHER_KINDS: Mapping[str, tuple[ModelErrorKind | None, int, Any]] = {
     "groq retired": (
         "model_not_found",
         400,
-        openai("model_decommissioned", "The model `llama-2` has been decommissioned and is no longer supported."),
+        openai(
+            "model_decommissioned", "The model `llama-2` has been decommissioned and is no longer supported."
+        ),
     ),
     "deepseek model": ("model_not_found", 400, openai("invalid_request_error", "Model Not Exist")),
     "openrouter model": (
@@ -448,7 +491,12 @@ OTHER_KINDS: Mapping[str, tuple[ModelErrorKind | None, int, Any]] = {
     "azure deployment": (
         "model_not_found",
         404,
-        {"error": {"code": "DeploymentNotFound", "message": "The API deployment for this resource does not exist."}},
+        {
+            "error": {
+                "code": "DeploymentNotFound",
+                "message": "The API deployment for this resource does not exist.",
+            }
+        },
     ),
     "xai model": (
         "model_not_found",
@@ -469,13 +517,19 @@ OTHER_KINDS: Mapping[str, tuple[ModelErrorKind | None, int, Any]] = {
         "authentication",
         400,
         google(
-            400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key.", {"reason": "API_KEY_INVALID"}
+            400,
+            "INVALID_ARGUMENT",
+            "API key not valid. Please pass a valid API key.",
+            {"reason": "API_KEY_INVALID"},
         ),
     ),
     "xai key": (
         "authentication",
         400,
-        {"code": "Client specified an invalid argument", "error": "Incorrect API key provided: x. Obtain one."},
+        {
+            "code": "Client specified an invalid argument",
+            "error": "Incorrect API key provided: x. Obtain one.",
+        },
     ),
     "bedrock token": (
         "authentication",
@@ -499,7 +553,10 @@ OTHER_KINDS: Mapping[str, tuple[ModelErrorKind | None, int, Any]] = {
     "bedrock access": (
         "permission_denied",
         403,
-        {"__type": "AccessDeniedException", "message": "You don't have access to the model with the specified ID."},
+        {
+            "__type": "AccessDeniedException",
+            "message": "You don't have access to the model with the specified ID.",
+        },
     ),
     "openai country": (
         "permission_denied",
@@ -573,7 +630,10 @@ OTHER_KINDS: Mapping[str, tuple[ModelErrorKind | None, int, Any]] = {
     "a long array": (
         None,
         400,
-        openai("array_above_max_length", "Invalid 'tools': array too long. Expected an array with maximum length 128."),
+        openai(
+            "array_above_max_length",
+            "Invalid 'tools': array too long. Expected an array with maximum length 128.",
+        ),
     ),
     "a long answer": (
         None,
@@ -595,7 +655,9 @@ OTHER_KINDS: Mapping[str, tuple[ModelErrorKind | None, int, Any]] = {
     "a large image": (
         None,
         400,
-        anthropic("invalid_request_error", "messages.0.content.1.image: image exceeds 5 MB maximum: 6 > 5 bytes"),
+        anthropic(
+            "invalid_request_error", "messages.0.content.1.image: image exceeds 5 MB maximum: 6 > 5 bytes"
+        ),
     ),
     "a setting": (
         None,
@@ -654,7 +716,9 @@ def test_an_error_with_a_status_is_of_its_kind(case: str) -> None:
 
 SAID_BY_THE_STATUS = {"anthropic bytes", "openrouter credits", "google service"}
 IN_STREAMS = [
-    case for case, (_, _, body) in CASES.items() if not isinstance(body, str) and case not in SAID_BY_THE_STATUS
+    case
+    for case, (_, _, body) in CASES.items()
+    if not isinstance(body, str) and case not in SAID_BY_THE_STATUS
 ]
 
 
@@ -671,7 +735,11 @@ def test_an_error_inside_a_stream_is_of_its_kind(case: str) -> None:
 
 
 def test_the_filter_names_what_it_refused() -> None:
-    for case, category in {"azure": "hate", "openrouter moderation": "violence", "deepseek risk": None}.items():
+    for case, category in {
+        "azure": "hate",
+        "openrouter moderation": "violence",
+        "deepseek risk": None,
+    }.items():
         _, status, body = CASES[case]
         error = status_error(status, {}, json.dumps(body).encode())
         assert isinstance(error, nh.errors.RefusalError), case

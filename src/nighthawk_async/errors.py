@@ -497,7 +497,8 @@ class ModelError(NighthawkError):
             kind: The kind, such as `context_too_long`; None when it is unknown.
 
         Raises:
-            KeyError: The class has no such subclass: only `ModelStatusError` and `ModelProviderError` have them.
+            KeyError: The class has no such subclass: only `ModelStatusError` and `ModelProviderError` have
+            them.
         """
         return cls if kind is None else _FORMS[cls, kind]
 
@@ -631,7 +632,7 @@ class ContentFilterError(KnownModelError, RefusalError):
 
 
 class QuotaExhaustedError(KnownModelError):
-    """The account has no credit left, or has used up a quota that does not renew within minutes. Not retried."""
+    """The account has no credit left, or has used up the quota of a day. Not retried."""
 
     kind = "quota_exhausted"
 

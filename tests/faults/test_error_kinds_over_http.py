@@ -72,22 +72,21 @@ async def test_what_cannot_become_better_is_not_retried(
     reply: ModelReply, kind: type[Exception], form: type[Exception]
 ) -> None:
     persistent = nh.resilience.retrying(attempts=3, wait=0)(shout)
-    async with ModelServer([reply, GOOD]) as server:
-        async with nh.run(model_of(server, max_retries=3)):
-            with pytest.raises(kind) as raised:
-                await persistent("tea")
+    async with ModelServer([reply, GOOD]) as server, nh.run(model_of(server, max_retries=3)):
+        with pytest.raises(kind) as raised:
+            await persistent("tea")
         assert len(server.requests) == 1
     assert isinstance(raised.value, form)
     assert not raised.value.is_transient  # type: ignore[attr-defined]
 
 
 async def test_a_rate_limit_is_retried() -> None:
-    async with ModelServer([refused(429, RATE), refused(429, RATE), GOOD]) as server:
-        async with nh.run(model_of(server, max_retries=1)):
-            with pytest.raises(RateLimitError) as raised:
-                await shout("tea")
-            assert (raised.value.status, raised.value.error_type) == (429, "tokens")
-            assert await shout("tea") == "TEA"
+    replies = [refused(429, RATE), refused(429, RATE), GOOD]
+    async with ModelServer(replies) as server, nh.run(model_of(server, max_retries=1)):
+        with pytest.raises(RateLimitError) as raised:
+            await shout("tea")
+        assert (raised.value.status, raised.value.error_type) == (429, "tokens")
+        assert await shout("tea") == "TEA"
 
 
 async def test_a_larger_model_takes_what_is_too_long_for_a_small_one() -> None:

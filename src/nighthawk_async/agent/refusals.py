@@ -124,7 +124,7 @@ def refusal_error(step_id: str, refusal: Refusal | None, quoted: str) -> Refusal
 
 
 def context_error(step_id: str, quoted: str) -> ContextTooLongError:
-    """The error of an answer that ended because the model's context was full: a next one would have less room.
+    """The error of an answer that ended because the model's context was full; the next one has less room.
 
     Args:
         step_id: The step.

@@ -81,13 +81,16 @@ _STATUSES: Mapping[int, ModelErrorKind] = {
 }
 
 _LIMIT = (
-    r"context (?:length|window|size|limit)|(?:token|input|prompt) limit|max(?:imum)? (?:allowed )?(?:input|prompt"
-    r"|model length|sequence length|tokens allowed|(?:allowed )?number of (?:input )?tokens)"
+    r"context (?:length|window|size|limit)|(?:token|input|prompt) limit"
+    r"|max(?:imum)? (?:allowed )?(?:input|prompt|model length|sequence length|tokens allowed"
+    r"|(?:allowed )?number of (?:input )?tokens)"
 )
 _TOO_LONG = re.compile(
-    rf"(?:exceed(?:s|ed|ing)?|longer than|larger than|greater than|more than|too large for) .{{0,60}}?(?:{_LIMIT})"
+    rf"(?:exceed(?:s|ed|ing)?|longer than|larger than|greater than|more than"
+    rf"|too large for) .{{0,60}}?(?:{_LIMIT})"
     r"|(?:prompt|input|request|conversation|messages?)(?: is| are)? too (?:long|large)"
-    r"|(?:entity|payload|content|body) too large|request (?:payload )?size exceeds|too large for .{0,60}?model"
+    r"|(?:entity|payload|content|body) too large|request (?:payload )?size exceeds"
+    r"|too large for .{0,60}?model"
     r"|request exceeds the maximum (?:size|allowed)|tokens? exceeds? (?:the )?max(?:imum)? length"
     r"|maximum (?:context|prompt) (?:length|limit|window|size)"
     r"|context (?:window|length|size|limit) (?:exceed|is full|overflow)|context (?:the )?overflow"
@@ -119,16 +122,18 @@ _NO_CREDIT = re.compile(
     r"|requires more credits|(?:out of|no) credits|balance is (?:insufficient|too low|used up)"
     r"|(?:all|monthly|your) .{0,30}?(?:available|included) credits|spend(?:ing)? limit"
     r"|(?:check your|plan and|and) billing|billing (?:hard )?limit|billing is not active"
-    r"|exceeded your current quota|(?:api )?usage limits?\b|payment required|quota (?:is |has been )?exhausted"
+    r"|exceeded your current quota|usage limits?\b|payment required|quota (?:is |has been )?exhausted"
     r"|overdue|in good standing|余额不足|欠费|额度不足"
 )
 _SHARED = re.compile(r"exceeded your current quota|rate.?limit|per (?:minute|hour)")
 _NO_MODEL = re.compile(
     r"\bmodels?\b.{0,160}?(?:not found|not exist|doesn't exist|is not a valid model|decommissioned|deprecated"
     r"|retired|no longer (?:available|supported|served)|end of life|is not available)"
-    r"|(?:invalid|unknown|incorrect|unrecognized|no such|not a valid|not found the) model\b(?! (?:setting|param|output))"
+    r"|(?:invalid|unknown|incorrect|unrecognized|no such|not a valid|not found the) model\b(?! (?:setting"
+    r"|param|output))"
     r"|model (?:name|id|identifier) (?:is )?invalid|^model: \S+$|no endpoints found for|try pulling it first"
-    r"|requested model is not (?:supported|available|valid)|deployment .{0,60}?does not exist|模型.{0,20}不存在"
+    r"|requested model is not (?:supported|available|valid)"
+    r"|deployment .{0,60}?does not exist|模型.{0,20}不存在"
 )
 _BAD_KEY = re.compile(
     r"(?:incorrect|invalid|missing|expired|wrong|no) (?:api[ -_]?key|access token|authentication|credentials)"
@@ -192,16 +197,16 @@ _STATUS_NAMES = frozenset(str(status) for status in range(400, 600))
 def _kind_of_text(text: str, status: int | None, names: list[str]) -> ModelErrorKind | None:
     if _TOO_LONG_FOR_RATE.search(text):
         return "context_too_long"
-    if status in (None, 400, 413, 422, 500) and _TOO_LONG.search(text) and not _limits_rate(names, text):
-        # A setting that asks for more than the model writes is another error.
-        if "context" in text or not _LIMITS_ANSWER.search(text):
-            return "context_too_long"
+    # A setting that asks for more than the model writes is another error.
+    is_long = _TOO_LONG.search(text) and ("context" in text or not _LIMITS_ANSWER.search(text))
+    if status in (None, 400, 413, 422, 500) and is_long and not _limits_rate(names, text):
+        return "context_too_long"
     if status in (None, 400, 403, 422, 451) and _FILTERED.search(text):
         return "content_filter"
-    if (status is None or 400 <= status < 500) and _NO_CREDIT.search(text):
-        # Google and others say the same of a limit per minute.
-        if not any(_BROAD_CODES.get(each) == "rate_limit" for each in names) or not _SHARED.search(text):
-            return "quota_exhausted"
+    # Google and others say the same of a limit per minute.
+    is_minute = any(_BROAD_CODES.get(each) == "rate_limit" for each in names) and _SHARED.search(text)
+    if (status is None or 400 <= status < 500) and _NO_CREDIT.search(text) and not is_minute:
+        return "quota_exhausted"
     if status in (None, 400, 404, 409, 410, 422) and _NO_MODEL.search(text):
         return "model_not_found"
     if status in (None, 400, 401, 403) and _BAD_KEY.search(text):

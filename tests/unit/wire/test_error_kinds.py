@@ -44,7 +44,8 @@ TOO_LONG: Mapping[str, tuple[int, Any]] = {
         400,
         openai(
             "context_length_exceeded",
-            "This model's maximum context length is 128000 tokens. However, your messages resulted in 140000 tokens.",
+            "This model's maximum context length is 128000 tokens. However, your messages resulted in "
+            "140000 tokens.",
             param="messages",
         ),
     ),
@@ -78,7 +79,8 @@ TOO_LONG: Mapping[str, tuple[int, Any]] = {
         429,
         openai(
             "rate_limit_exceeded",
-            "Request too large for gpt-4o in organization org-1 on tokens per min (TPM): Limit 30000, Requested "
+            "Request too large for gpt-4o in organization org-1 on tokens per min (TPM): Limit 30000, "
+            "Requested "
             "45000. The input or output tokens must be reduced in order to run successfully.",
             kind="tokens",
         ),
@@ -91,7 +93,8 @@ TOO_LONG: Mapping[str, tuple[int, Any]] = {
         400,
         anthropic(
             "invalid_request_error",
-            "input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000, decrease input length",
+            "input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000, decrease input "
+            "length",
         ),
     ),
     "anthropic bytes": (413, anthropic("request_too_large", "Request exceeds the maximum size")),
@@ -118,7 +121,8 @@ TOO_LONG: Mapping[str, tuple[int, Any]] = {
         google(
             400,
             "INVALID_ARGUMENT",
-            "Unable to submit request because the input token count is 32780 but model only supports up to 32768.",
+            "Unable to submit request because the input token count is 32780 but model only supports up to "
+            "32768.",
         ),
     ),
     "google bytes": (
@@ -129,7 +133,8 @@ TOO_LONG: Mapping[str, tuple[int, Any]] = {
         400,
         {
             "object": "error",
-            "message": "Prompt contains 300000 tokens, too large for model with 131072 maximum context length",
+            "message": "Prompt contains 300000 tokens, too large for model with 131072 maximum context "
+            "length",
             "type": "invalid_request_prompt",
             "code": "3051",
         },
@@ -142,7 +147,8 @@ TOO_LONG: Mapping[str, tuple[int, Any]] = {
         413,
         openai(
             "rate_limit_exceeded",
-            "Request too large for model `llama-3.1-8b-instant` on tokens per minute (TPM): Limit 6000, Requested "
+            "Request too large for model `llama-3.1-8b-instant` on tokens per minute (TPM): Limit 6000, "
+            "Requested "
             "8000, please reduce your message size and try again.",
             kind="tokens",
         ),
@@ -152,7 +158,8 @@ TOO_LONG: Mapping[str, tuple[int, Any]] = {
         openai(
             "invalid_request_error",
             "This model's maximum context length is 65536 tokens. However, you requested 69648 tokens "
-            "(69648 in the messages, 0 in the completion). Please reduce the length of the messages or completion.",
+            "(69648 in the messages, 0 in the completion). Please reduce the length of the messages or "
+            "completion.",
         ),
     ),
     "openrouter": (
@@ -160,7 +167,8 @@ TOO_LONG: Mapping[str, tuple[int, Any]] = {
         {
             "error": {
                 "code": 400,
-                "message": "This endpoint's maximum context length is 131072 tokens. However, you requested about "
+                "message": "This endpoint's maximum context length is 131072 tokens. However, you requested "
+                "about "
                 "537812 tokens (537812 of text input).",
             }
         },
@@ -196,7 +204,8 @@ TOO_LONG: Mapping[str, tuple[int, Any]] = {
         400,
         {
             "object": "error",
-            "message": "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens.",
+            "message": "This model's maximum context length is 8192 tokens. However, you requested 9000 "
+            "tokens.",
             "type": "BadRequestError",
             "code": 400,
         },
@@ -209,7 +218,8 @@ TOO_LONG: Mapping[str, tuple[int, Any]] = {
         400,
         {
             "error": {
-                "message": "'max_tokens' or 'max_completion_tokens' is too large: 9000. This model's maximum context "
+                "message": "'max_tokens' or 'max_completion_tokens' is too large: 9000. This model's maximum "
+                "context "
                 "length is 8192 tokens and your request has 100 input tokens (9000 > 8192 - 100)."
             }
         },
@@ -221,7 +231,8 @@ TOO_LONG: Mapping[str, tuple[int, Any]] = {
     "tgi": (
         422,
         {
-            "error": "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000",
+            "error": "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: "
+            "5000",
             "error_type": "validation",
         },
     ),
@@ -252,14 +263,16 @@ TOO_LONG: Mapping[str, tuple[int, Any]] = {
     "lm studio": (
         400,
         {
-            "error": "Trying to keep the first 5000 tokens when context the overflows. However, the model is loaded with "
+            "error": "Trying to keep the first 5000 tokens when context the overflows. However, the model is "
+            "loaded with "
             "context length of only 4096 tokens"
         },
     ),
     "cohere": (
         400,
         {
-            "message": "too many tokens: total number of tokens in the prompt cannot exceed 4081 - received 5084"
+            "message": "too many tokens: total number of tokens in the prompt cannot exceed 4081 - received "
+            "5084"
         },
     ),
     "dashscope": (400, openai("invalid_parameter_error", "Range of input length should be [1, 129024]")),
@@ -283,7 +296,8 @@ TOO_LONG: Mapping[str, tuple[int, Any]] = {
         413,
         openai(
             None,
-            "The estimated number of input and maximum output tokens (9000) exceeded this model context window limit "
+            "The estimated number of input and maximum output tokens (9000) exceeded this model context "
+            "window limit "
             "(8000).",
         ),
     ),
@@ -298,7 +312,8 @@ OTHER_KINDS: Mapping[str, tuple[ModelErrorKind | None, int, Any]] = {
         400,
         {
             "error": {
-                "message": "The response was filtered due to the prompt triggering Azure OpenAI's content management "
+                "message": "The response was filtered due to the prompt triggering Azure OpenAI's content "
+                "management "
                 "policy. Please modify your prompt and retry.",
                 "type": None,
                 "param": "prompt",
@@ -569,8 +584,10 @@ OTHER_KINDS: Mapping[str, tuple[ModelErrorKind | None, int, Any]] = {
         429,
         openai(
             "rate_limit_exceeded",
-            "Rate limit reached for gpt-4o in organization org-1 on tokens per min (TPM): Limit 30000, Used 29000, "
-            "Requested 2000. Please try again in 2s. You can increase your rate limit by adding a payment method to "
+            "Rate limit reached for gpt-4o in organization org-1 on tokens per min (TPM): Limit 30000, "
+            "Used 29000, "
+            "Requested 2000. Please try again in 2s. You can increase your rate limit by adding a payment "
+            "method to "
             "your account at https://platform.openai.com/account/billing.",
             kind="tokens",
         ),
@@ -580,7 +597,8 @@ OTHER_KINDS: Mapping[str, tuple[ModelErrorKind | None, int, Any]] = {
         429,
         anthropic(
             "rate_limit_error",
-            "This request would exceed the rate limit for your organization of 20,000 input tokens per minute. Please "
+            "This request would exceed the rate limit for your organization of 20,000 input tokens per "
+            "minute. Please "
             "reduce the prompt length or the maximum tokens requested, or try again later.",
         ),
     ),
@@ -623,7 +641,8 @@ OTHER_KINDS: Mapping[str, tuple[ModelErrorKind | None, int, Any]] = {
         400,
         openai(
             "string_above_max_length",
-            "Invalid 'messages[2].tool_calls[0].id': string too long. Expected a string with maximum length 40.",
+            "Invalid 'messages[2].tool_calls[0].id': string too long. Expected a string with maximum "
+            "length 40.",
             param="messages[2].tool_calls[0].id",
         ),
     ),
@@ -648,7 +667,8 @@ OTHER_KINDS: Mapping[str, tuple[ModelErrorKind | None, int, Any]] = {
         400,
         openai(
             "invalid_value",
-            "max_tokens is too large: 30000. This model supports at most 16384 completion tokens, whereas you "
+            "max_tokens is too large: 30000. This model supports at most 16384 completion tokens, whereas "
+            "you "
             "provided 30000.",
         ),
     ),

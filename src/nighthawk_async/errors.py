@@ -23,6 +23,7 @@
     ├── EgressDeniedError           a host may not be reached in this run or scope
     ├── StepAbortedError            oversight, or a hook, ended a step
     ├── HookError                   a hook raised, or gave an answer that its event does not allow
+    │   └── ToolSearchError             a function that searches deferred tools gave what is none of them
     ├── HumanError                  a person was asked, without success
     │   ├── NoHumanError                no person can be asked
     │   ├── AnswerTimeoutError          no answer came in time
@@ -360,6 +361,15 @@ class HookError(NighthawkError):
     def __init__(self, message: str, *, hook: str) -> None:
         super().__init__(message)
         self.hook = hook
+
+
+class ToolSearchError(HookError):
+    """A function that searches deferred tools gave something else than names of the tools it was given.
+
+    Args:
+        message: The failure.
+        hook: The name of the function.
+    """
 
 
 class EgressDeniedError(NighthawkError):

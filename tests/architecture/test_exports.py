@@ -63,7 +63,7 @@ UNLISTED_IN_MODULES = {
         *("TranscriptError", "VerificationError", "AnswerTimeoutError", "TextReplacedError"),
         *("KnownModelError", "ContextTooLongError", "ContentFilterError", "QuotaExhaustedError"),
         *("ModelNotFoundError", "AuthenticationError", "PermissionDeniedError", "RateLimitError"),
-        "OverloadedError",
+        *("OverloadedError", "ToolSearchError"),
     },
 }
 """Errors that a module defines and does not list: their families stand for them."""

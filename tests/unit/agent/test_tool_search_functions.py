@@ -205,7 +205,7 @@ async def test_the_search_of_a_provider_and_a_function_do_not_mix() -> None:
 
 
 def test_searches_that_are_none_are_refused() -> None:
-    with pytest.raises(ToolRegistrationError, match="'lexical', 'native', or a function .*, not 'words'"):
+    with pytest.raises(ToolRegistrationError, match=r"'lexical', 'native', or a function .*, not 'words'"):
         nh.tool_set(PETS, deferred=True, search="words")  # type: ignore[arg-type]
     with pytest.raises(ToolRegistrationError, match="is for deferred tools; pass deferred=True"):
         nh.tool_set(PETS, search=wrong_pet)

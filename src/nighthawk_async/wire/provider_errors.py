@@ -6,13 +6,13 @@ An object with `message`, `type` and `code`, bare or under `error`; a text under
 
 from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from math import isfinite
 from typing import Any, cast
 
 import msgspec
-from msgspec import Struct
 
 from ..errors import ContentFilterError, ModelErrorKind, ModelStatusError
 from ..types.json import is_json_list, is_json_mapping
@@ -102,7 +102,8 @@ _TRANSIENT_WORDS = (
 )
 
 
-class ProviderMessage(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderMessage:
     """The provider's own description of an error.
 
     Args:
@@ -118,8 +119,8 @@ class ProviderMessage(Struct, frozen=True, kw_only=True):
     error_type: str | None = None
     is_transient: bool = False
     is_faulty_call: bool = False
-    kind: ModelErrorKind | None = None
-    category: str | None = None
+    kind: ModelErrorKind | None = field(default=None, compare=False)
+    category: str | None = field(default=None, compare=False)
 
     @property
     def is_final(self) -> bool:

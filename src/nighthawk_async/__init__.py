@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from .errors import (
         BudgetExceededError as BudgetExceededError,
         ConfigurationError as ConfigurationError,
+        ContextTooLongError as ContextTooLongError,
         ExecutionError,
         ModelError as ModelError,
         NaturalParseError as NaturalParseError,
@@ -128,6 +129,7 @@ else:
             "errors": (
                 "BudgetExceededError",
                 "ConfigurationError",
+                "ContextTooLongError",
                 "ExecutionError",
                 "ModelError",
                 "NaturalParseError",

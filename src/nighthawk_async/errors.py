@@ -23,6 +23,7 @@
     ├── EgressDeniedError           a host may not be reached in this run or scope
     ├── StepAbortedError            oversight, or a hook, ended a step
     ├── HookError                   a hook raised, or gave an answer that its event does not allow
+    │   └── ToolSearchError             a function that searches deferred tools gave what is none of them
     ├── HumanError                  a person was asked, without success
     │   ├── NoHumanError                no person can be asked
     │   ├── AnswerTimeoutError          no answer came in time
@@ -42,7 +43,16 @@
         │   └── RequestTimeoutError         the whole request
         ├── ModelStatusError            the endpoint answered with an HTTP error status
         ├── ModelProviderError          the provider reported an error inside its stream
-        └── ModelProtocolError          the answer is not what the protocol promises
+        ├── ModelProtocolError          the answer is not what the protocol promises
+        │                               of a known kind, and a status or provider error too:
+        ├── ContextTooLongError         the request is longer than the model, or the endpoint, takes
+        ├── ContentFilterError          the provider's filter refused the content; also a `RefusalError`
+        ├── QuotaExhaustedError         the account has no credit, or has used up its quota
+        ├── ModelNotFoundError          the endpoint has no such model
+        ├── AuthenticationError         the endpoint does not accept the key or the token
+        ├── PermissionDeniedError       the key or the account may not do this
+        ├── RateLimitError              too many requests or tokens in a short time
+        └── OverloadedError             the provider has too much to do
 
 Some packages define their own errors: `InterceptionError` of `kernel.commit` and those below it;
 `actors.errors` and `parallel.errors`, because those packages do not import this module.
@@ -52,8 +62,9 @@ Source: specification section 13; the branches below `ConfigurationError` and `M
 library's own, because it speaks to the providers itself.
 """
 
+from collections.abc import Mapping
 from decimal import Decimal
-from typing import Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 from .pickling import PicklableError, UnpicklableError as UnpicklableError
 
@@ -352,6 +363,15 @@ class HookError(NighthawkError):
         self.hook = hook
 
 
+class ToolSearchError(HookError):
+    """A function that searches deferred tools gave something else than names of the tools it was given.
+
+    Args:
+        message: The failure.
+        hook: The name of the function.
+    """
+
+
 class EgressDeniedError(NighthawkError):
     """A host may not be reached in this run or scope (`nighthawk_async.egress`); nothing was sent to it."""
 
@@ -446,6 +466,22 @@ class ToolBoundaryError(NighthawkError):
         self.guidance = guidance
 
 
+ModelErrorKind: TypeAlias = Literal[
+    "context_too_long",
+    "content_filter",
+    "quota_exhausted",
+    "model_not_found",
+    "authentication",
+    "permission_denied",
+    "rate_limit",
+    "overloaded",
+]
+"""Kinds of errors that providers report."""
+
+_KINDS: dict[str, type["KnownModelError"]] = {}
+_FORMS: dict[tuple[type["ModelError"], str], type[Any]] = {}
+
+
 class ModelError(NighthawkError):
     """A model request failed.
 
@@ -462,6 +498,35 @@ class ModelError(NighthawkError):
         self.message = message
         self.is_transient = is_transient
         self.retries = 0
+
+    @classmethod
+    def in_kind(cls, kind: ModelErrorKind | None) -> type[Self]:
+        """Return the subclass of this class whose errors are of a kind as well; the class itself for None.
+
+        Args:
+            kind: The kind, such as `context_too_long`; None when it is unknown.
+
+        Raises:
+            KeyError: The class has no such subclass: only `ModelStatusError` and `ModelProviderError` have
+            them.
+        """
+        return cls if kind is None else _FORMS[cls, kind]
+
+    @classmethod
+    def forms_of_kinds(cls, module: str) -> Mapping[str, type[Self]]:
+        """Make the subclasses that `in_kind` returns.
+
+        Args:
+            module: The module whose attributes they become, under the names that are the keys: pickles and
+                journals find them there.
+        """
+        found: dict[str, type[Self]] = {}
+        for kind in _KINDS.values():
+            name = kind.__name__.removesuffix("Error") + cls.__name__.removeprefix("Model")
+            made = type(kind.__name__, (cls, kind), {"__doc__": kind.__doc__, "__module__": module})
+            made.__qualname__ = name
+            _FORMS[cls, kind.kind] = found[name] = made
+        return found
 
 
 class ModelConnectionError(ModelError):
@@ -500,6 +565,7 @@ class ModelStatusError(ModelError):
         status: The HTTP status code.
         is_transient: Whether the same request may succeed later.
         retry_after_seconds: The wait that the endpoint asked for, in seconds, when it did.
+        error_type: The provider's own name of the error, when it gave one.
     """
 
     def __init__(
@@ -509,10 +575,12 @@ class ModelStatusError(ModelError):
         status: int,
         is_transient: bool = False,
         retry_after_seconds: float | None = None,
+        error_type: str | None = None,
     ) -> None:
         super().__init__(message, is_transient=is_transient)
         self.status = status
         self.retry_after_seconds = retry_after_seconds
+        self.error_type = error_type
         self.without_content(f"the endpoint answered with the HTTP status {status}")
 
 
@@ -536,3 +604,83 @@ class ModelProtocolError(ModelError):
     """The answer is not what the protocol promises: garbage, or a stream without its terminal event."""
 
     _without_content = "the answer is not what the protocol promises"
+
+
+class KnownModelError(ModelError):
+    """An error of a kind that the provider's code or text identifies.
+
+    Raised by the library, it is a `ModelStatusError` too, or, inside a stream, a `ModelProviderError`.
+
+    Attributes:
+        kind: The kind.
+        status: The HTTP status code; None inside a stream.
+        error_type: The provider's own name of the error; None when it gave none.
+    """
+
+    kind: ModelErrorKind
+    status: int | None = None
+    error_type: str | None = None
+
+
+class ContextTooLongError(KnownModelError):
+    """The request, with the room for its answer, is longer than the model or the endpoint takes.
+
+    The same request always fails. A shorter one, a compacted conversation or a model with a larger context
+    may succeed.
+    """
+
+    kind = "context_too_long"
+
+
+class ContentFilterError(KnownModelError, RefusalError):
+    """The provider's filter refused the content of the request, or stopped the answer. Not retried.
+
+    It is a `RefusalError` as well, with the provider's `category` where it names one.
+    """
+
+    kind = "content_filter"
+
+
+class QuotaExhaustedError(KnownModelError):
+    """The account has no credit left, or has used up the quota of a day. Not retried."""
+
+    kind = "quota_exhausted"
+
+
+class ModelNotFoundError(KnownModelError):
+    """The endpoint has no such model, or has it no more, or not for this account. Not retried."""
+
+    kind = "model_not_found"
+
+
+class AuthenticationError(KnownModelError):
+    """The endpoint does not accept the API key or the token. Not retried, but for a token that is renewed."""
+
+    kind = "authentication"
+
+
+class PermissionDeniedError(KnownModelError):
+    """The API key, the account or the country may not use the model or the endpoint. Not retried."""
+
+    kind = "permission_denied"
+
+
+class RateLimitError(KnownModelError):
+    """Too many requests or tokens in a short time. A later attempt may succeed."""
+
+    kind = "rate_limit"
+
+
+class OverloadedError(KnownModelError):
+    """The provider has too much to do. A later attempt may succeed."""
+
+    kind = "overloaded"
+
+
+for _kind in (
+    *(ContextTooLongError, ContentFilterError, QuotaExhaustedError, ModelNotFoundError),
+    *(AuthenticationError, PermissionDeniedError, RateLimitError, OverloadedError),
+):
+    _KINDS[_kind.kind] = _kind
+for _form in (ModelStatusError, ModelProviderError):
+    globals().update(_form.forms_of_kinds(__name__))

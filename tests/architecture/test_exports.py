@@ -61,6 +61,9 @@ UNLISTED_IN_MODULES = {
         *("NestedStepLimitError", "ModelProtocolError", "ModelProviderError", "ToolBoundaryError"),
         *("StepStoppedError", "UnsupportedContentError", "SandboxUnavailableError", "AnnotationError"),
         *("TranscriptError", "VerificationError", "AnswerTimeoutError", "TextReplacedError"),
+        *("KnownModelError", "ContextTooLongError", "ContentFilterError", "QuotaExhaustedError"),
+        *("ModelNotFoundError", "AuthenticationError", "PermissionDeniedError", "RateLimitError"),
+        *("OverloadedError", "ToolSearchError"),
     },
 }
 """Errors that a module defines and does not list: their families stand for them."""

@@ -131,6 +131,7 @@ SAME_FLOOR: frozenset[tuple[str, str]] = frozenset(
         )
     }  # joins them
     | {("memory", "journal")}  # a memory stands in the store of a journal
+    | {("transcripts", "compaction")}  # a transcript is compacted as conversations of steps are
     | {("executors", "coding_agents")}  # a model id may name one
     | {("mcp", "asgi")}  # a server of MCP is an ASGI application
     | {("cli", "evals"), ("testing", "evals")}  # run evaluations

@@ -61,8 +61,10 @@ from .model_call import unreported_usage
 from .outcome_codec import Answer, has_answer, parse_answer
 from .refusals import (
     ANSWER_AGAIN,
+    CONTEXT_IS_FULL,
     CUT_OFF,
     cause_of,
+    context_error,
     count_correction,
     count_readings,
     find_host_error,
@@ -117,6 +119,7 @@ class _Turn(Struct, kw_only=True):
     outcome_position: int | None = None
     readings: list[Reading] = []
     finish_reason: FinishReason | None = None
+    provider_reason: str | None = None
     refusal: Refusal | None = None
     provider_content: ProviderContent | None = None
     usage: Usage | None = None
@@ -245,6 +248,7 @@ class AgentLoop:
                 self._turn.usage = event.usage
             case ResponseFinished():
                 self._turn.finish_reason = event.reason
+                self._turn.provider_reason = event.provider_reason
                 self._turn.provider_content = event.provider_content
                 self._turn.refusal = event.refusal
             case MediaCompleted():
@@ -274,6 +278,7 @@ class AgentLoop:
         Raises:
             ExecutionError: The model answered with something malformed too often.
             RefusalError: It, or its provider, refused to answer.
+            ContextTooLongError: The answer ended because the context was full.
         """
         turn = self._turn
         if turn.finish_reason == "content_filter" and not turn.calls:
@@ -437,7 +442,7 @@ class AgentLoop:
         if self._task.outcome_transport == "native" or text.lstrip().startswith("{"):
             return self._propose(text)
         if self._turn.finish_reason == "length":
-            self._refuse(CUT_OFF, "cut_off")
+            self._refuse_cut_off()
         elif not self._is_strict and has_answer(text, self._form):
             return self._propose(text)
         else:
@@ -458,13 +463,18 @@ class AgentLoop:
                 answer = made_media.with_made_media(answer, self._form, self._media)
         except ExecutionError as error:
             if is_cut_off:
-                self._refuse(CUT_OFF, "cut_off")
+                self._refuse_cut_off()
             else:
                 self.refuse(error)
             return NextTurn()
         if self._turn.readings:
             answer = replace(answer, readings=(*self._turn.readings, *answer.readings))
         return ProposedOutcome(answer=answer)
+
+    def _refuse_cut_off(self) -> None:
+        if self._turn.provider_reason in CONTEXT_IS_FULL:
+            raise context_error(self._task.step_id, self._quoted())
+        self._refuse(CUT_OFF, "cut_off")
 
     def _results(self) -> ToolResultsMessage:
         results = tuple(self._turn.results[position] for position in range(len(self._turn.calls)))

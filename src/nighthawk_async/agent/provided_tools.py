@@ -269,8 +269,7 @@ def find_tool(finder: ToolFinder) -> ProvidedTool:
     def post(actor: StepActor, arguments: str) -> Pending[object]:
         # Found here and not in the actor's turn: the order of calls is then that of the tools, and a tool
         # that cannot be described fails the step, as it does when it is not deferred.
-        found = finder.find(decode_arguments(arguments, _FindArguments).query)
-        return actor.post_call(FIND_TOOL_NAME, lambda: found)
+        return actor.post_call(FIND_TOOL_NAME, finder.find(decode_arguments(arguments, _FindArguments).query))
 
     return make_provided_tool(
         FIND_TOOL_NAME,

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from ..causes import with_causes
 from ..configuration import LoopGuard
 from ..errors import (
+    ContextTooLongError,
     CorrectionCause,
     ExecutionError,
     HookError,
@@ -120,6 +121,21 @@ def refusal_error(step_id: str, refusal: Refusal | None, quoted: str) -> Refusal
     shown = quote(explanation) if explanation else quoted
     error = RefusalError(f"{what}: {shown}", category=category, explanation=explanation)
     return error.without_content(what)
+
+
+def context_error(step_id: str, quoted: str) -> ContextTooLongError:
+    """The error of an answer that ended because the model's context was full; the next one has less room.
+
+    Args:
+        step_id: The step.
+        quoted: The beginning of the model's words.
+    """
+    what = f"step {step_id}: the answer was cut off because the context of the model is full"
+    return ContextTooLongError(f"{what}; the model said: {quoted}").without_content(what)
+
+
+CONTEXT_IS_FULL = ("model_context_window_exceeded", "model_length")
+"""Words of providers for the end of an answer for which the context has no more room."""
 
 
 def quote(text: str) -> str:

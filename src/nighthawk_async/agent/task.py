@@ -21,7 +21,7 @@ import anyio.to_thread
 from msgspec import Struct
 
 from ..configuration import Answers, Compaction, StepExecutorConfiguration
-from ..errors import ExecutionError, NighthawkError
+from ..errors import ContextTooLongError, ExecutionError, NighthawkError
 from ..kernel.environment import find_environment
 from ..observation import NodeWriter
 from ..parallel import is_async_callable
@@ -50,7 +50,7 @@ from .outcome_codec import answer_from_mapping
 from .refusals import count_readings
 
 
-class ContextWindowError(ExecutionError):
+class ContextWindowError(ExecutionError, ContextTooLongError):
     """A request is too large for the context of its model, also after compaction. It was not sent.
 
     Args:

@@ -1,15 +1,18 @@
-"""The search for deferred tools by words: the same catalogue and query give the same tools."""
+"""The search for deferred tools: by functions, or by words, where the same query gives the same tools."""
 
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from inspect import isawaitable
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 from ..catalog.models import remedy
-from ..errors import ConfigurationError, ToolBoundaryError
-from ..kernel.tools import FIND_TOOL_NAME, Tool
+from ..errors import ConfigurationError, ToolBoundaryError, ToolSearchError
+from ..kernel.tools import FIND_TOOL_NAME, Tool, ToolSearchFunction
 from ..ports import Model
+from ..suggestions import did_you_mean
+from ..types.messages import DeferredTool
 from .schemas import check_tools
 
 MOST_FOUND = 10
@@ -84,15 +87,27 @@ class ToolFinder:
     Args:
         tools: The deferred tools by name.
         model: The model that is asked; None when that is not known.
+        searches: The functions that search some of the tools, by their names; words find the others.
     """
 
-    def __init__(self, tools: Mapping[str, Tool], model: Model | None) -> None:
+    def __init__(
+        self, tools: Mapping[str, Tool], model: Model | None, searches: Mapping[str, ToolSearchFunction]
+    ) -> None:
         self._tools = tools
         self._model = model
-        self._found: dict[str, Tool] = {}
+        self._functions = list(dict.fromkeys(searches.values()))
+        self._searched = {
+            function: {name: tools[name] for name, each in searches.items() if each is function}
+            for function in self._functions
+        }
+        self._by_words = [tool for name, tool in tools.items() if name not in searches]
+        self._findings: list[list[Tool]] = []  # of each search, in the order of the calls
 
-    def find(self, query: str) -> list[dict[str, str]]:
-        """Return the best tools for a query as the model reads them. The next request offers them.
+    def find(self, query: str) -> Callable[[], object]:
+        """Return a function that finds the best tools for a query. The next request offers them.
+
+        The function returns the tools as the model reads them, or an awaitable of these. What words find is
+        found here already.
 
         Args:
             query: Words.
@@ -107,10 +122,36 @@ class ToolFinder:
                 message="the query has no words",
                 guidance="Say in a few words what the tool should do.",
             )
-        best = ranked(query, self._tools.values())[:MOST_FOUND]
-        for tool in best:
-            self._found.setdefault(tool.name, tool)
-        return [_described(tool) for tool in best]
+        finding: list[Tool] = []
+        self._findings.append(finding)
+        by_words = ranked(query, self._by_words)[:MOST_FOUND]
+        if not self._functions:
+            found = _noted(finding, by_words)
+            return lambda: found
+        return lambda: self._ask_functions(query, by_words, finding)
+
+    def _ask_functions(self, query: str, by_words: list[Tool], finding: list[Tool]) -> object:
+        given = [
+            function(query, tuple(map(_as_deferred, self._searched[function].values())))
+            for function in self._functions
+        ]
+
+        async def await_them() -> list[dict[str, str]]:
+            awaited = [await each if isawaitable(each) else each for each in given]
+            return _noted(finding, [*self._chosen(awaited), *by_words])
+
+        if any(map(isawaitable, given)):
+            return await_them()
+        return _noted(finding, [*self._chosen(given), *by_words])
+
+    def _chosen(self, given: Iterable[Any]) -> Iterator[Tool]:
+        for function, names in zip(self._functions, given, strict=True):
+            tools = self._searched[function]
+            yield from (tools[name] for name in _checked_names(function, names, tools))
+
+    @property
+    def _found(self) -> dict[str, Tool]:
+        return {tool.name: tool for finding in self._findings for tool in finding}
 
     def offer(self) -> Mapping[str, Tool]:
         """Return the tools found so far, in the order in which they were found.
@@ -118,8 +159,9 @@ class ToolFinder:
         Raises:
             ToolRegistrationError: The provider would refuse one of them.
         """
-        check_tools(tuple(self._found.values()), self._model)
-        return dict(self._found)
+        found = self._found
+        check_tools(tuple(found.values()), self._model)
+        return found
 
     def check_found(self, name: str) -> None:
         """Refuse the call of a deferred tool that the current request does not offer.
@@ -141,12 +183,52 @@ class ToolFinder:
             )
 
 
-def check_native_search(model: Model | None) -> None:
-    """Refuse the search of the provider where there is none.
+def _noted(finding: list[Tool], tools: Iterable[Tool]) -> list[dict[str, str]]:
+    """Note that tools were found, and return them as the model reads them."""
+    finding += dict.fromkeys(tools)
+    return [_described(tool) for tool in finding]
+
+
+def _as_deferred(tool: Tool) -> DeferredTool:
+    return DeferredTool(name=tool.name, description=tool.description, parameters=tool.parameter_names)
+
+
+def _checked_names(function: ToolSearchFunction, given: Any, tools: Mapping[str, Tool]) -> list[str]:
+    """The names that a function gave.
 
     Raises:
-        ConfigurationError: The model has none, or is not known.
+        ToolSearchError: They are something else than names of its tools.
     """
+    name = str(getattr(function, "__qualname__", type(function).__qualname__))
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        what = f"must return the names of tools, not {type(given).__name__!r}"
+        raise ToolSearchError(f"the search {name} {what}", hook=name)
+    names: list[str] = []
+    for each in given:
+        if not isinstance(each, str) or each not in tools:
+            near = did_you_mean(each, tools) if isinstance(each, str) else ""
+            raise ToolSearchError(
+                f"the search {name} returned {each!r}, the name of none of the {len(tools)} tools that it "
+                f"was "
+                f"given.{near}",
+                hook=name,
+            )
+        names.append(each)
+    return names
+
+
+def check_native_search(model: Model | None, searches: Mapping[str, ToolSearchFunction]) -> None:
+    """Refuse the search of the provider where there is none, or where functions search too.
+
+    Raises:
+        ConfigurationError: The model has none, or is not known; or functions search some of the tools.
+    """
+    if searches:
+        raise ConfigurationError(
+            "search='native' hands all deferred tools of a step to the provider, but a function searches "
+            "some of "
+            f"them, {next(iter(searches))!r} for example; choose one search for all tool sets of the step."
+        )
     if model is None:
         raise ConfigurationError(
             "search='native' needs a model whose provider searches tools, and an agent of your own has no "

@@ -28,6 +28,7 @@ from ..types.messages import ToolCall, ToolDefinition, ToolResult, UserContent
 from ..types.model import ToolCallStarted
 from ..types.outcomes import StepOutcome
 from ..types.usage import Usage
+from ..wire.error_kinds import FINAL_KINDS, kind_of
 from ..wire.json_text import decode_json
 from .claude_protocol import (
     NATIVE,
@@ -427,8 +428,9 @@ class ClaudeCodeSession:
 
     async def _refuse_request(self, effect: RequestRefused) -> None:
         if effect.status in _UNAUTHORIZED:  # Claude Code would try ten times, for minutes
+            kind = kind_of(None, "", status=effect.status)
             raise self._failure(
-                CodingAgentRequestError,
+                CodingAgentRequestError.in_kind(kind),
                 f"the endpoint of its model refused it with the HTTP status {effect.status} "
                 f"({effect.error}); log in with 'claude' or set the setting 'api_key'",
                 status=effect.status,
@@ -438,12 +440,14 @@ class ClaudeCodeSession:
     def _gave_up(self, effect: Finished) -> CodingAgentRequestError:
         advice, status = _ADVICE.get(effect.kind, ""), effect.status
         is_refused = effect.kind == "success"  # a request failed; without a status, its connection did
-        kind = "a request failed" if is_refused else effect.kind
+        how = "a request failed" if is_refused else effect.kind
+        kind = kind_of(None, effect.text or "", status=status) if is_refused else None
+        is_transient = is_refused if status is None else status == 429 or status >= 500
         return self._failure(
-            CodingAgentRequestError,
-            f"it gave up ({kind}): {effect.text or 'no reason given'}{advice}",
+            CodingAgentRequestError.in_kind(kind),
+            f"it gave up ({how}): {effect.text or 'no reason given'}{advice}",
             status=status,
-            is_transient=is_refused if status is None else status == 429 or status >= 500,
+            is_transient=is_transient and kind not in FINAL_KINDS,
         )
 
     async def _ended_too_early(self) -> CodingAgentCrashedError:

@@ -41,6 +41,7 @@ from ..types.model import (
 )
 from ..types.outcomes import StepOutcome
 from ..types.usage import Usage
+from ..wire.error_kinds import FINAL_KINDS, kind_of
 from .codex_calls import FOUND_TOOL_CALLER, Boundary, CallOrder, NativeRun, called_tool, native_name
 from .codex_host import CodexHost, needs_gate, thread_parameters
 from .codex_protocol import (
@@ -478,11 +479,12 @@ class CodexStep:
 
     def _failed(self, completed: TurnCompleted) -> CodingAgentRequestError:
         failure = completed.failure or TurnFailure(message=f"its turn ended as {completed.status!r}")
-        return CodingAgentRequestError(
+        kind = kind_of({"code": failure.kind}, failure.message, status=failure.http_status)
+        return CodingAgentRequestError.in_kind(kind)(
             f"{_NAME} gave up: {failure.message}",
             agent=_NAME,
             status=failure.http_status,
-            is_transient=failure.kind in _TRANSIENT,
+            is_transient=failure.kind in _TRANSIENT and kind not in FINAL_KINDS,
         )
 
     async def _leave(self, *, is_urgent: bool) -> None:

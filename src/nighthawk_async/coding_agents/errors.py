@@ -82,6 +82,8 @@ class CodingAgentProtocolError(CodingAgentError):
 class CodingAgentRequestError(CodingAgentError):
     """A coding agent gave up: its model could not be asked, or a limit of its own was reached.
 
+    Where the kind is known, it is an error of that kind too: a `ContextTooLongError`, for example.
+
     Args:
         message: The failure, in the agent's words.
         agent: The name of the agent.
@@ -104,3 +106,4 @@ class CodingAgentRequestError(CodingAgentError):
 
 
 set_public_module("executors", globals())
+globals().update(CodingAgentRequestError.forms_of_kinds(__name__))

@@ -6,7 +6,7 @@ Loaded once a conversation has passed its threshold. Nothing changes before the 
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
@@ -89,26 +89,69 @@ async def summarize(
     compaction = task.conversation.compaction
     assert compaction is not None
     asked, settings = other_model(compaction.model, model, task.settings)
-    request = _request(task, messages, settings, max_tokens)
-    if not _fits(request, asked, rate):
-        request = _request(task, _with_digests(messages), settings, max_tokens)
-        _check_size(request, asked, rate, task)
+    return await summary_of(
+        messages,
+        model=asked,
+        settings=settings,
+        program="\n".join(item for item in task.user_prompt if isinstance(item, str)),
+        rate=rate,
+        max_tokens=max_tokens,
+        place=f"step {task.step_id}",
+        report=task.report_usage,
+    )
+
+
+async def summary_of(
+    messages: Sequence[Message],
+    *,
+    model: Model,
+    settings: Mapping[str, Any],
+    program: str,
+    rate: float,
+    max_tokens: int,
+    place: str,
+    report: Callable[[str, Usage], None],
+) -> str:
+    """Ask a model for the summary of some messages.
+
+    Args:
+        messages: The messages.
+        model: The model to ask.
+        settings: The settings of the request.
+        program: The program that the messages are about.
+        rate: Tokens per character, for the check that the request fits.
+        max_tokens: The number of tokens that the summary should have at most.
+        place: The step or the transcript, for errors.
+        report: Counts the usage of the request, by model id.
+
+    Raises:
+        ModelError: The request failed.
+        BudgetExceededError: A budget has no room for it.
+        ContextWindowError: It is too large for the context of the model.
+        ExecutionError: There is no summary, or it was cut off.
+    """
+    request = _request(program, messages, settings, max_tokens)
+    if not _fits(request, model, rate):
+        request = _request(program, _with_digests(messages), settings, max_tokens)
+        _check_size(request, model, rate, place)
     try:
-        text, reason = await _ask(asked, request, task)
+        text, reason = await _ask(model, request, report)
     except ModelError as error:
-        error.add_note(f"step {task.step_id}: while earlier turns were being summarised (compaction)")
+        error.add_note(f"{place}: while earlier turns were being summarised (compaction)")
         raise
     if reason != "stop" or not text.strip():
         what = (
-            f"step {task.step_id}: the conversation needs a summary of earlier turns to fit the model's "
-            f"context, but {asked.name} gave none: "
+            f"{place}: the conversation needs a summary of earlier turns to fit the model's "
+            f"context, but {model.name} gave none: "
             f"{'it was empty' if reason == 'stop' else f'it ended with {reason!r}'} (compaction)"
         )
         raise ExecutionError(what)
     return text.strip()
 
 
-async def _ask(model: Model, request: ModelRequest, task: AgentTask) -> tuple[str, FinishReason | None]:
+async def _ask(
+    model: Model, request: ModelRequest, report: Callable[[str, Usage], None]
+) -> tuple[str, FinishReason | None]:
     """Send the request, and return the text of the response and the reason why it ended."""
     texts: list[str] = []
     reason: FinishReason | None = None
@@ -133,15 +176,14 @@ async def _ask(model: Model, request: ModelRequest, task: AgentTask) -> tuple[st
         request_error = error
         raise
     finally:
-        report_request(task.report_usage, model, stream, reported or unreported_usage(request_error))
+        report_request(report, model, stream, reported or unreported_usage(request_error))
     return "".join(texts), reason
 
 
 def _request(
-    task: AgentTask, messages: Iterable[Message], settings: Mapping[str, Any], max_tokens: int
+    program: str, messages: Iterable[Message], settings: Mapping[str, Any], max_tokens: int
 ) -> ModelRequest:
-    program = "\n".join(item for item in task.user_prompt if isinstance(item, str))
-    prompt = _PROMPT.format(program=program, turns=break_delimiters("\n".join(_lines(messages))))
+    prompt = _PROMPT.format(program=program, turns=break_delimiters("\n".join(text_lines(messages))))
     return ModelRequest(
         system_prompt=_SYSTEM_PROMPT.format(words=int(max_tokens * _WORDS_PER_TOKEN)),
         messages=(UserMessage(content=(prompt,)),),
@@ -159,12 +201,12 @@ def _size(request: ModelRequest, rate: float) -> int:
     return int((len(request.system_prompt) + sum(map(characters_of, request.messages))) * rate)
 
 
-def _check_size(request: ModelRequest, model: Model, rate: float, task: AgentTask) -> None:
+def _check_size(request: ModelRequest, model: Model, rate: float, place: str) -> None:
     if _fits(request, model, rate):
         return
     window, tokens = model.capabilities.context_window or 0, _size(request, rate)
     raise ContextWindowError(
-        f"step {task.step_id}: the request for a summary of earlier turns has about {tokens:,} tokens, more "
+        f"{place}: the request for a summary of earlier turns has about {tokens:,} tokens, more "
         f"than the {window:,} of {model.name}. Choose a model with a larger context for it (compaction).",
         tokens=tokens,
         context_window=window,
@@ -192,7 +234,8 @@ def _shorter(result: ToolResult, digest: str) -> ToolResult:
     return replace(result, content=(digest,)) if len(digest) < characters_in(result.content) else result
 
 
-def _lines(messages: Iterable[Message]) -> Iterator[str]:
+def text_lines(messages: Iterable[Message]) -> Iterator[str]:
+    """Yield messages as lines of text, for the model or the function that summarises them."""
     for message in messages:
         if isinstance(message, AssistantMessage):
             if message.text.strip():

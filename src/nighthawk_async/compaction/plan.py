@@ -1,5 +1,6 @@
 """Decides what a compaction replaces: tool results by digests, and older turns by a summary; no I/O."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
@@ -443,9 +444,31 @@ def count_turns(messages: Sequence[Message]) -> int:
 
 
 def _summary_message(conversation: Conversation, summary: str) -> UserMessage:
-    count = conversation.summarized_turns
-    turns = "an earlier turn" if count == 1 else f"{count} earlier turns"
-    parts = [SUMMARY_HEADING.format(turns=turns), summary.strip()]
-    if conversation.verbatim:
-        parts += ["", VERBATIM_HEADING, *conversation.verbatim.values()]
+    return summary_message(summary, conversation.summarized_turns, tuple(conversation.verbatim.values()))
+
+
+def summary_message(summary: str, turns: int, verbatim: Sequence[str] = ()) -> UserMessage:
+    """The message that stands in place of earlier turns.
+
+    Args:
+        summary: The summary.
+        turns: The number of turns.
+        verbatim: Lines that stay word for word.
+    """
+    parts = [
+        SUMMARY_HEADING.format(turns="an earlier turn" if turns == 1 else f"{turns} earlier turns"),
+        summary.strip(),
+    ]
+    if verbatim:
+        parts += ["", VERBATIM_HEADING, *verbatim]
     return UserMessage(content=("\n".join([parts[0], *map(break_delimiters, parts[1:]), SUMMARY_END]),))
+
+
+def summarized_turns_in(message: Message) -> int | None:
+    """The number of turns that a message of `summary_message` stands for; None for any other message."""
+    first = message.content[0] if isinstance(message, UserMessage) and message.content else None
+    found = _SUMMARY.match(first) if isinstance(first, str) else None
+    return None if found is None else int(found["count"] or 1)
+
+
+_SUMMARY = re.compile(r"<<<NH:SUMMARY>>>\nSummary of (?:an earlier turn|(?P<count>\d{1,9}) earlier turns),")

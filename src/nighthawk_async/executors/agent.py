@@ -409,10 +409,10 @@ class AgentStepExecutor:
         configuration, offered = self.configuration, environment.tool_scope.offered()
         finder, functions = None, offered.listed
         if offered.deferred and offered.search == "native":
-            tool_search.check_native_search(self.model)
+            tool_search.check_native_search(self.model, offered.searches)
             functions = {**offered.listed, **offered.deferred}
         elif offered.deferred:
-            finder = tool_search.ToolFinder(offered.deferred, self.model)
+            finder = tool_search.ToolFinder(offered.deferred, self.model, offered.searches)
         if functions:
             check_tools(tuple(functions.values()), self.model)
         offered_tools = [policy.provided_tool(environment, room, self.model) for policy in offering]

@@ -29,9 +29,11 @@ from ..agent.prompt import StepPrompt, known_return_type
 from ..agent.readings import read_variables
 from ..agent.refusals import (
     ANSWER_AGAIN,
+    CONTEXT_IS_FULL,
     CUT_OFF,
     Refusals,
     cause_of,
+    context_error,
     count_correction,
     count_readings,
     quote,
@@ -112,6 +114,7 @@ class _Response:
     media: list[BinaryContent | FileUrl] = field(default_factory=list[BinaryContent | FileUrl])
     citations: list[Citation] = field(default_factory=list[Citation])
     finish_reason: FinishReason | None = None
+    provider_reason: str | None = None
     refusal: Refusal | None = None
     provider_content: ProviderContent | None = None
     usage: Usage | None = None
@@ -203,6 +206,8 @@ class Asker:
             response = await self._ask_once(question)
             if response.finish_reason == "content_filter":  # asking again would change nothing
                 raise refusal_error(self.step_id, response.refusal, quote(response.text))
+            if response.provider_reason in CONTEXT_IS_FULL:
+                raise context_error(self.step_id, quote(response.text))
             answer = response.message
             self.media.extend(response.media)
             self.asked.append(answer)
@@ -292,6 +297,7 @@ def _take(response: _Response, event: ModelEvent) -> None:
             response.usage = event.usage
         case ResponseFinished():
             response.finish_reason = event.reason
+            response.provider_reason = event.provider_reason
             response.provider_content = event.provider_content
             response.refusal = event.refusal
         case MediaCompleted():

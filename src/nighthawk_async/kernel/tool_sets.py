@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeVar, cast, get_args, overload
+from typing import Any, TypeVar, cast, overload
 
 from ..errors import ToolRegistrationError
 from ..signatures import keep_names
@@ -146,8 +146,11 @@ def tool_set(
             for all, `nh_find_tools(query)`, and the found ones are appended to the tools of later requests of
             the step.
         search: The search for deferred tools: `lexical` compares words of names, descriptions and parameters;
-            `native` demands the search of the model's provider. Where there is none, a step raises
-            `ConfigurationError`.
+            `native` demands the search of the model's provider, and where there is none, a step raises
+            `ConfigurationError`; a function takes the query and a sequence of
+            `nighthawk_async.runtime.DeferredTool`, and returns the names of those that match, best first. It
+            may be async. A name of no such tool ends the step with a
+            `nighthawk_async.errors.ToolSearchError`.
 
     Raises:
         ToolRegistrationError: A tool or the prefix has a name that cannot be offered, the search is unknown,
@@ -169,8 +172,10 @@ def check_set_arguments(prefix: str, *, deferred: bool, search: ToolSearch) -> N
         raise ToolRegistrationError(
             f"prefix must be ASCII and match ^[A-Za-z_][A-Za-z0-9_]*$, not {prefix!r}."
         )
-    if search not in get_args(ToolSearch):
-        raise ToolRegistrationError(f"search must be one of {get_args(ToolSearch)}, not {search!r}.")
+    if search not in ("lexical", "native") and not callable(search):
+        raise ToolRegistrationError(
+            f"search must be 'lexical', 'native', or a function of the query and the tools, not {search!r}."
+        )
     if search != "lexical" and not deferred:
         raise ToolRegistrationError(f"search={search!r} is for deferred tools; pass deferred=True.")
 

@@ -4,7 +4,7 @@ import inspect
 import logging
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from types import MethodType
@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from ..errors import ToolBoundaryError, ToolRegistrationError, ToolValidationError
 from ..signatures import HOW_NAMES_ARE_FOUND, globals_of, names_in_scope, read_signature, resolve_references
-from ..types.messages import ToolDefinition
+from ..types.messages import DeferredTool, ToolDefinition
 from ..values.error_text import describe_error, describe_validation_error
 from ..values.validation import reason_without_schema, type_name, with_unpacked
 from .context import StepContext
@@ -428,8 +428,13 @@ PROVIDED_TOOL_NAMES = (
 )
 
 
-ToolSearch: TypeAlias = Literal["lexical", "native"]
-"""The search for deferred tools: by the words of their texts here, or by the provider."""
+ToolSearchFunction: TypeAlias = Callable[
+    [str, Sequence[DeferredTool]], Iterable[str] | Awaitable[Iterable[str]]
+]
+"""A search of the program's own: from a query and the deferred tools to the names of some of them."""
+
+ToolSearch: TypeAlias = Literal["lexical", "native"] | ToolSearchFunction
+"""The search for deferred tools: by the words of their texts here, by the provider, or by a function."""
 
 
 class ToolSet:
@@ -471,11 +476,13 @@ class OfferedTools(Struct, frozen=True, kw_only=True):
         listed: Those in its first request, by name.
         deferred: Those that its model has to look for, by name.
         search: The search for them; `native` if one of the sets demands it.
+        searches: The functions that search them, by the names of the tools.
     """
 
     listed: Mapping[str, Tool]
     deferred: Mapping[str, Tool]
-    search: ToolSearch = "lexical"
+    search: Literal["lexical", "native"] = "lexical"
+    searches: Mapping[str, ToolSearchFunction] = {}
 
 
 class ToolScope:
@@ -559,11 +566,18 @@ class ToolScope:
                     are_deferred[tool.name] = each.deferred and are_deferred.get(tool.name, True)
             are_deferred |= dict.fromkeys(scope._tools, False)
         deferred = {name: tool for name, tool in visible.items() if are_deferred[name]}
-        searches = {each.search for scope in chain for each in scope.sets if each.deferred and each.tools}
+        searched = [each for scope in chain for each in scope.sets if each.deferred and each.tools]
         return OfferedTools(
             listed={name: tool for name, tool in visible.items() if name not in deferred},
             deferred=deferred,
-            search="native" if "native" in searches else "lexical",
+            search="native" if any(each.search == "native" for each in searched) else "lexical",
+            searches={
+                tool.name: each.search
+                for each in searched
+                if not isinstance(each.search, str)
+                for tool in each.tools
+                if tool.name in deferred
+            },
         )
 
     def chain(self) -> Iterator["ToolScope"]:

@@ -79,7 +79,7 @@ class GoogleBatches:
         failure = None
         if state == "FAILED":
             reported = provider_message({"error": answer.get("error") or _metadata(answer).get("error")})
-            failure = ModelProviderError(
+            failure = ModelProviderError.in_kind(reported.kind)(
                 f"the provider refused the batch: {reported.message}",
                 error_type=reported.error_type,
                 is_transient=reported.is_transient,

@@ -140,7 +140,7 @@ def _failure(answer: Mapping[str, Any]) -> ModelProviderError:
     listed = objects_of(as_object(answer.get("errors")).get("data"))
     messages = [provider_message(each) for each in listed[:_SHOWN_ERRORS]]
     texts = "; ".join(each.message for each in messages) or "no reason was given"
-    return ModelProviderError(
+    return ModelProviderError.in_kind(messages[0].kind if messages else None)(
         f"the provider refused the batch: {texts}",
         error_type=messages[0].error_type if messages else None,
         is_transient=bool(messages) and all(each.is_transient for each in messages),

@@ -17,7 +17,7 @@ from urllib.parse import SplitResult, parse_qsl, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from ..catalog.providers import ACCOUNT_HEADERS
-from ..errors import ConfigurationError, ModelError, ModelProviderError
+from ..errors import ConfigurationError, ModelError, ModelProviderError, ModelStatusError
 from ..wire.redaction import credential_forms, is_secret_name, redact
 
 _SCHEMES = ("http", "https", "socks5", "socks5h")
@@ -294,7 +294,7 @@ def name_error(error: ModelError, endpoint: Endpoint) -> None:
     secrets = endpoint.secrets()
     error.message = redact(f"{endpoint.model_id}: {error.message}", secrets)
     error.args = (error.message,)
-    if isinstance(error, ModelProviderError) and error.error_type is not None:
+    if isinstance(error, ModelProviderError | ModelStatusError) and error.error_type is not None:
         error.error_type = redact(error.error_type, secrets)
     # An HTTP library's messages quote the server's response, which may echo the request.
     if any(redact(text, secrets) != text for text in _cause_texts(error)):

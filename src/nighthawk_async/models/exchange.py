@@ -451,7 +451,7 @@ def raise_failure(event: ModelEvent) -> ModelEvent:
         ModelProviderError: It is one.
     """
     if isinstance(event, ResponseFailed):
-        raise ModelProviderError(
+        raise ModelProviderError.in_kind(event.kind)(
             f"the provider reported an error: {event.message}",
             error_type=event.error_type,
             is_transient=event.is_transient,

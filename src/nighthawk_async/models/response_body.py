@@ -290,7 +290,7 @@ class ResponseBody:
         if reason is None:
             quoted = excerpt(stray, self._endpoint.secrets())
             return ModelProtocolError(f"{error.message} It held: {quoted}", is_transient=error.is_transient)
-        return ModelProviderError(
+        return ModelProviderError.in_kind(reason.kind)(
             f"the provider reported an error: {reason.message}",
             error_type=reason.error_type,
             is_transient=reason.is_transient,

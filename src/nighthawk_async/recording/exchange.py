@@ -375,7 +375,7 @@ def record_error(error: ModelError | ConfigurationError) -> RecordedError:
     Args:
         error: The error of a request.
     """
-    name = next(each.__name__ for each in type(error).__mro__ if _find_class(each.__name__) is each)
+    name = next(each.__qualname__ for each in type(error).__mro__ if _find_class(each.__qualname__) is each)
     if isinstance(error, ConfigurationError):
         return RecordedError(type=name, message=str(error))
     return RecordedError(
@@ -384,7 +384,7 @@ def record_error(error: ModelError | ConfigurationError) -> RecordedError:
         is_transient=error.is_transient,
         status=error.status if isinstance(error, ModelStatusError) else None,
         retry_after_seconds=error.retry_after_seconds if isinstance(error, ModelStatusError) else None,
-        error_type=error.error_type if isinstance(error, ModelProviderError) else None,
+        error_type=error.error_type if isinstance(error, ModelProviderError | ModelStatusError) else None,
         retries=error.retries,
     )
 
@@ -399,14 +399,15 @@ def replay_error(recorded: RecordedError) -> ModelError | ConfigurationError:
         ValueError: It is not an error of a model request, or its status is missing.
     """
     kind = _find_class(recorded.type)
-    if kind is None or (kind is ModelStatusError) is (recorded.status is None):
+    has_status = kind is not None and issubclass(kind, ModelStatusError)
+    if kind is None or has_status is (recorded.status is None):
         raise ValueError(f"{recorded.type!r}, status {recorded.status}, is no error of a model request")
     if issubclass(kind, ConfigurationError):
         return kind(recorded.message)
     details: dict[str, Any] = {"is_transient": recorded.is_transient}
-    if kind is ModelStatusError:
+    if has_status:
         details |= {"status": recorded.status, "retry_after_seconds": recorded.retry_after_seconds}
-    if kind is ModelProviderError:
+    if issubclass(kind, ModelStatusError | ModelProviderError):
         details["error_type"] = recorded.error_type
     error = kind(recorded.message, **details)
     error.retries = recorded.retries

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ..kernel.tools import Tool as Tool, ToolSet, make_tool_function as make_tool_function
     from ..kernel.usage_meter import StepSnapshot as StepSnapshot, UsageMeter as UsageMeter
     from ..types.json import JsonableValue
+    from ..types.messages import DeferredTool as DeferredTool
 else:
     __getattr__, __dir__ = attach_exports(
         __name__,
@@ -52,6 +53,7 @@ else:
                 "UsageMeter",
             ),
             "..types.json": ("JsonableValue",),
+            "..types.messages": ("DeferredTool",),
         },
     )
 

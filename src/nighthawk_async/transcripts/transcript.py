@@ -4,12 +4,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from ..agent.provider_calls import native_calls_in
 from ..errors import TranscriptError
 from ..kernel.tools import OUTCOME_TOOL_NAME
 from ..kernel.usage_meter import LastStep, begins_turn, find_last_step
+from ..lazy_exports import LazyModule
 from ..recording.redaction import Redactor
 from ..types.messages import (
     AssistantMessage,
@@ -25,6 +26,13 @@ from ..types.outcomes import OutcomeKind
 from ..types.usage import Usage
 from ..wire.media import describe_media
 from .file import read_transcript, transcript_json
+
+if TYPE_CHECKING:
+    from ..ports import Model
+    from . import shortening
+    from .shortening import CallChoice, Summarize
+else:
+    shortening = LazyModule(f"{__package__}.shortening")  # few transcripts are made shorter
 
 
 def shown_conversation(
@@ -205,6 +213,74 @@ class Transcript:
         if turns < 0:
             raise ValueError(f"turns must be at least 0, not {turns}; transcript[:-1] drops the last turn")
         return self[max(len(self) - turns, 0) :]
+
+    def without_calls(self, *calls: "CallChoice") -> "Transcript":
+        """Return the transcript without tool calls, and without their results.
+
+            transcript.without_calls()  # all of them, but for those that delivered outcomes
+            transcript.without_calls("nh_exec", lambda call: call.name.startswith("tracker_"))
+
+        What is left is a conversation that every provider takes: each call that stays has its result, a
+        response of which nothing is left goes, and one that now follows another directly becomes a part of
+        it. The reasoning of a response that loses calls goes with them, since the provider signs it together
+        with the calls. Calls that the provider carried out by itself stay.
+
+        Args:
+            *calls: The calls to drop: names of tools, and functions that return whether a `ToolCall` is
+                meant. None for all calls but `nh_outcome`, whose arguments are the model's answers.
+
+        Raises:
+            TypeError: One of them is neither a name nor a function.
+        """
+        return replace(self, messages=shortening.without_calls(self.messages, calls))
+
+    async def compacted(
+        self,
+        *,
+        keep_turns: int = 4,
+        summarize: "Summarize | None" = None,
+        model: "Model | str | None" = None,
+    ) -> "Transcript":
+        """Return the transcript with a summary in place of its older turns.
+
+            short = await transcript.compacted(keep_turns=2)
+            with nh.scope(past=short):
+                ...
+
+        The summary is a message of the form that the compaction of a step's conversation gives it. An earlier
+        summary is summarised anew. The messages before the first response stay, and so do the last turns,
+        whole. A transcript without older turns is returned as it is; nothing is asked then.
+
+        A model is asked as by a step: within the budgets of the run, seen by its hooks, recorded by cassettes
+        and journals, counted in `nh.runtime.get_usage_meter()`. Long tool results are digested first where
+        the turns would not fit its context.
+
+        Args:
+            keep_turns: The number of last turns that stay.
+            summarize: A function of the text of the older turns to their summary; an async function, a
+                natural function or a plain one.
+            model: The model that summarises, in place of a function: a model, or the id of one in a run. None
+                for the model that summarises the conversations of steps in the run (`Compaction.model`),
+                which is the one of the run by default.
+
+        Raises:
+            ValueError: The number is negative.
+            ConfigurationError: There is no model, or both a model and a function.
+            TranscriptError: The function has given no summary.
+            ContextTooLongError: The older turns are too long for the model.
+            ModelError: The request failed.
+            BudgetExceededError: A budget has no room for it.
+            ExecutionError: The model has given no summary.
+        """
+        if keep_turns < 0:
+            raise ValueError(f"keep_turns must be at least 0, not {keep_turns}")
+        opening, turns = _split(self.messages)
+        older = turns[: max(len(turns) - keep_turns, 0)]
+        if not older:
+            return self
+        place = f"transcript of {self.step_id}"
+        beginning = await shortening.compacted(opening, older, summarize=summarize, model=model, place=place)
+        return replace(self, messages=(*beginning, *(each for turn in turns[len(older) :] for each in turn)))
 
     def show(self, *, max_characters: int | None = _SHOWN_CHARACTERS, show_secrets: bool = False) -> str:
         """Return the conversation as text for people; media are described.

@@ -203,6 +203,21 @@ class ToolDefinition:
     is_deferred: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeferredTool:
+    """A deferred tool, for a function that searches such tools.
+
+    Args:
+        name: The name that the model uses.
+        description: The purpose of the tool.
+        parameters: The names of its parameters.
+    """
+
+    name: str
+    description: str
+    parameters: tuple[str, ...] = ()
+
+
 @quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeAlias, 
 from annotated_types import Ge, Le
 from typing_extensions import TypedDict
 
+from ..errors import ModelErrorKind
 from .messages import Message, ProviderContent, ToolCall, ToolDefinition
 from .model_output import CitationAdded, MediaCompleted, Refusal
 from .native_tools import NativeCallFinished, NativeCallStarted, NativeToolName
@@ -524,11 +525,13 @@ class ResponseFailed:
         message: The provider's message.
         error_type: The provider's own name of the error, when it gave one.
         is_transient: Whether the same request may succeed later.
+        kind: The kind of the error, where it is known: `context_too_long`, for example.
     """
 
     message: str
     error_type: str | None = None
     is_transient: bool = False
+    kind: ModelErrorKind | None = field(default=None, compare=False)
 
 
 ModelEvent: TypeAlias = (

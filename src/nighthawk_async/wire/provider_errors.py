@@ -6,17 +6,18 @@ An object with `message`, `type` and `code`, bare or under `error`; a text under
 
 from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from math import isfinite
 from typing import Any, cast
 
 import msgspec
-from msgspec import Struct
 
-from ..errors import ModelStatusError
+from ..errors import ContentFilterError, ModelErrorKind, ModelStatusError
 from ..types.json import is_json_list, is_json_mapping
 from ..types.model import ResponseFailed
+from .error_kinds import FINAL_KINDS, filter_category, kind_of
 from .json_text import NOT_JSON, as_object, decode_json
 from .redaction import excerpt
 
@@ -24,8 +25,6 @@ _TRANSIENT_BELOW_500 = frozenset({408, 409, 429})
 
 # Groq refuses a faulty tool call of the model with HTTP 400, or in the stream; another answer may be right.
 _FAULTY_CALLS = frozenset({"tool_use_failed"})
-# With HTTP 429. Nothing but a payment helps.
-_FINAL_NAMES = frozenset({"billing_hard_limit_reached", "insufficient_quota"})
 
 
 def is_transient_status(status: int, headers: Mapping[str, str] | None = None) -> bool:
@@ -103,7 +102,8 @@ _TRANSIENT_WORDS = (
 )
 
 
-class ProviderMessage(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderMessage:
     """The provider's own description of an error.
 
     Args:
@@ -111,36 +111,63 @@ class ProviderMessage(Struct, frozen=True, kw_only=True):
         error_type: The provider's own name of the error, when it gave one.
         is_transient: Whether that name means that the same request may succeed later.
         is_faulty_call: Whether the model has made a faulty tool call, and may make a right one.
-        is_final: Whether it means that the same request will not succeed later, whatever the status says.
+        kind: The kind of the error, where its code or its text says.
+        category: The kind of content that a filter refused, where it names one.
     """
 
     message: str
     error_type: str | None = None
     is_transient: bool = False
     is_faulty_call: bool = False
-    is_final: bool = False
+    kind: ModelErrorKind | None = field(default=None, compare=False)
+    category: str | None = field(default=None, compare=False)
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the same request will not succeed later, whatever the status says."""
+        return self.kind in FINAL_KINDS
 
 
-def provider_message(content: object, secrets: Sequence[str] = ()) -> ProviderMessage:
+def provider_message(
+    content: object, secrets: Sequence[str] = (), *, status: int | None = None
+) -> ProviderMessage:
     """The message in an error object, in any of the providers' shapes.
 
     Args:
         content: A decoded JSON value.
         secrets: Texts that must not appear in the message.
+        status: The HTTP status code; None inside a stream.
     """
     error = _unwrap(content)
     if not is_json_mapping(error):
-        return ProviderMessage(message=_message_of(error, secrets))
+        message = _message_of(error, secrets)
+        return ProviderMessage(message=message, kind=kind_of(None, message, status=status, outer=content))
     names = [error.get(key) for key in ("type", "code", "status")]
     name = next((each for each in names if isinstance(each, str) and each), None)
-    is_final = any(isinstance(each, str) and each in _FINAL_NAMES for each in names)
+    message = _with_cause(_message_of(error, secrets), error, secrets)
+    kind = kind_of(error, message, status=status, outer=_holder(content, error))
+    says_transient = kind in _PASSING_KINDS or any(_says_transient(each) for each in names)
     return ProviderMessage(
-        message=_with_cause(_message_of(error, secrets), error, secrets),
+        message=message,
         error_type=excerpt(name, secrets, limit=100) if name is not None else None,
-        is_transient=not is_final and any(_says_transient(each) for each in names),
+        is_transient=kind not in FINAL_KINDS and says_transient,
         is_faulty_call=any(isinstance(each, str) and each in _FAULTY_CALLS for each in names),
-        is_final=is_final,
+        kind=kind,
+        category=filter_category(error) if kind == "content_filter" else None,
     )
+
+
+_PASSING_KINDS = ("rate_limit", "overloaded")
+
+
+def _holder(content: object, error: Mapping[str, Any]) -> object:
+    """What may hold the code of an error beside it: the object around it, or the error behind a gateway."""
+    metadata = as_object(error.get("metadata"))
+    raw = metadata.get("raw")
+    if isinstance(raw, str):
+        with suppress(*NOT_JSON):
+            return _unwrap(decode_json(raw))
+    return _unwrap(raw) if raw else content if content is not error else None
 
 
 def _message_of(error: object, secrets: Sequence[str]) -> str:
@@ -200,7 +227,8 @@ def response_failure(data: bytes, *, transient_types: Set[str] = frozenset()) ->
     return ResponseFailed(
         message=said.message,
         error_type=said.error_type,
-        is_transient=said.is_transient or said.error_type in transient_types,
+        is_transient=not said.is_final and (said.is_transient or said.error_type in transient_types),
+        kind=said.kind,
     )
 
 
@@ -217,23 +245,27 @@ def status_error(
         advice: Added to the message.
     """
     retry_after = retry_after_seconds(headers)
-    said = ProviderMessage(message="")
     try:
         content: object = decode_json(body)
     except NOT_JSON:
         message = excerpt(body, secrets)
+        said = ProviderMessage(message=message, kind=kind_of(None, message, status=status))
     else:
-        said = provider_message(content, secrets)
+        said = provider_message(content, secrets, status=status)
         message = said.message
         retry_after = retry_info_seconds(_unwrap(content)) if retry_after is None else retry_after
     if 300 <= status < 400 and (location := headers.get("location")):
         message = f"the endpoint has moved to {excerpt(location, secrets)}"
-    return ModelStatusError(
+    error = ModelStatusError.in_kind(said.kind)(
         (f"HTTP {status}: {message}" if message else f"HTTP {status} without a message") + advice,
         status=status,
         is_transient=_is_transient(said, status, headers),
         retry_after_seconds=retry_after,
+        error_type=said.error_type,
     )
+    if isinstance(error, ContentFilterError):
+        error.category, error.explanation = said.category, said.message
+    return error
 
 
 def _is_transient(said: ProviderMessage, status: int, headers: Mapping[str, str]) -> bool:

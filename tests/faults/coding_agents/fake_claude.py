@@ -281,6 +281,9 @@ class Claude:
         elif FAULT == "lost":
             self.result("success", "API Error: the connection was lost", is_error=True, api_error_status=None)
             raise InterruptedTurnError
+        elif FAULT == "too_long":
+            self.result("success", "Prompt is too long", is_error=True, api_error_status=None)
+            raise InterruptedTurnError
         elif FAULT == "vanish":
             sys.exit(0)
 

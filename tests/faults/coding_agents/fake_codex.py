@@ -125,6 +125,10 @@ class Fake:
             sys.stdout.write('{"method": "turn/')
             sys.stdout.flush()
             sys.exit(1)
+        if self.has_fault("too-long"):
+            error = {"message": "Codex ran out of room", "codexErrorInfo": "contextWindowExceeded"}
+            note("turn/completed", threadId=thread, turn={"id": "u1", "status": "failed", "error": error})
+            return
         if self.has_fault("failed"):
             info = {"responseTooManyFailedAttempts": {"httpStatusCode": 503}}
             error = {"message": "exceeded retry limit", "codexErrorInfo": info}

@@ -48,6 +48,7 @@ FAULTS = {
     "vanish": (CodingAgentCrashedError, "exit code 0 before the step had a result"),
     "long": (CodingAgentProtocolError, "a line of more than 67108864 bytes"),
     "lost": (CodingAgentRequestError, r"gave up \(a request failed\): API Error: the connection was lost"),
+    "too_long": (nh.ContextTooLongError, r"gave up \(a request failed\): Prompt is too long"),
     "silent": (CodingAgentRequestError, "ended its turn without an answer: I have nothing to say"),
 }
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import stat
 import sys
 from pathlib import Path
@@ -146,6 +147,15 @@ async def test_a_failed_request_has_its_status(codex: FakeCodex) -> None:
         with pytest.raises(CodingAgentRequestError) as caught:
             await work()
     assert (caught.value.status, caught.value.is_transient) == (503, True)
+
+
+async def test_a_failed_request_is_of_its_kind(codex: FakeCodex) -> None:
+    async with nh.run(codex.executor("too-long")):
+        with pytest.raises(nh.ContextTooLongError, match="out of room") as caught:
+            await work()
+    assert isinstance(caught.value, CodingAgentRequestError)
+    assert not caught.value.is_transient
+    assert type(pickle.loads(pickle.dumps(caught.value))) is type(caught.value)
 
 
 async def test_a_missing_command_line_is_named(codex: FakeCodex) -> None:

@@ -57,6 +57,11 @@ async def steer_to(socket: RawSocket, response: str, text: str) -> dict[str, Any
     return steer
 
 
+def answer_to(create: dict[str, Any]) -> list[dict[str, Any]]:
+    """The outcome, on the lane of a request."""
+    return [{**event, "stream_id": create["stream_id"]} for event in outcome_of("resp_9")]
+
+
 @pytest.mark.parametrize("end", ["steered", "completed"])
 async def test_a_later_word_goes_into_the_answer_to_the_first(end: str) -> None:
     """It came after the response had ended, and before the next turn; nothing is sent again."""
@@ -137,7 +142,7 @@ async def test_everything_is_sent_again_where_the_answer_would_miss_a_word() -> 
         async def serve(socket: RawSocket, said: Said, case: str = case, creates: list[Any] = creates) -> None:
             creates.append(await socket.read())
             if len(creates) > 1:
-                await socket.write(*outcome_of("resp_9"))
+                await socket.write(*answer_to(creates[-1]))
                 return
             await socket.write(begun("resp_1"), item_done(ESSAY))
             said.say("Be brief.")
@@ -156,7 +161,7 @@ async def test_everything_is_sent_again_where_the_answer_would_miss_a_word() -> 
                 await socket.write(failed)
             if (again := await socket.read()) is not None:  # on the same socket, where that is free
                 creates.append(again)
-                await socket.write(*outcome_of("resp_9"))
+                await socket.write(*answer_to(again))
 
         is_last = case == "the last turn"
         policies, max_turns = ([SpeakAfterTheFirst()], 2) if is_last else ([], None)

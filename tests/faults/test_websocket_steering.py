@@ -1,7 +1,6 @@
 """What a user says while a response is running on a WebSocket goes into it, where that is offered."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,109 +9,28 @@ import pytest
 
 import nighthawk_async as nh
 from nighthawk_async.parallel import TaskCancelledError
-from nighthawk_async.policies import Budget, Events, ModelCall, OpenRequest
-from nighthawk_async.testing import ModelReply, ModelServer, RecordedRequest, ReplyPacing, cassette, tool_call
-from nighthawk_async.types.messages import AssistantMessage, Message, UserMessage
+from nighthawk_async.testing import ModelReply, ModelServer, RecordedRequest, cassette, tool_call
+from nighthawk_async.types.messages import AssistantMessage
 
-from .websocket_support import LANES, RawSocket, end, executor_at, raw_sockets, work
+from .steering_support import (
+    ESSAY,
+    OUTCOME,
+    Said,
+    SpeakOnce,
+    about,
+    begun,
+    call_item,
+    ended,
+    item_done,
+    message_item,
+    outcome_of,
+    run_step,
+    said_in,
+    talkative,
+)
+from .websocket_support import LANES, RawSocket, end, executor_at, work
 
 pytestmark = pytest.mark.anyio
-
-LANE = {"stream_id": "lane-0"}
-OUTCOME = '{"kind": "pass", "bindings": {"result": "brief"}}'
-
-
-class Said:
-    """A step in progress, to which its test speaks."""
-
-    def __init__(self) -> None:
-        self.handle: Any = None
-        self.asked: list[dict[str, Any]] = []
-
-    def say(self, text: str) -> None:
-        self.handle.steer(text)
-
-
-def message_item(text: str) -> dict[str, Any]:
-    return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
-
-
-def call_item(name: str, arguments: str, call_id: str = "call_1") -> dict[str, Any]:
-    return {"type": "function_call", "call_id": call_id, "name": name, "arguments": arguments}
-
-
-def begun(name: str) -> dict[str, Any]:
-    return {"type": "response.created", "response": {"id": name}, **LANE}
-
-
-def item_done(item: dict[str, Any], index: int = 0) -> dict[str, Any]:
-    return {"type": "response.output_item.done", "output_index": index, "item": item, **LANE}
-
-
-def ended(name: str, *output: dict[str, Any], steered: bool = False) -> dict[str, Any]:
-    response: dict[str, Any] = {"id": name, "output": list(output)}
-    response["usage"] = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
-    if steered:
-        response |= {"status": "incomplete", "incomplete_details": {"reason": "steered"}}
-        return {"type": "response.incomplete", "response": response, **LANE}
-    return {"type": "response.completed", "response": {**response, "status": "completed"}, **LANE}
-
-
-def about(kind: str, asked: dict[str, Any] | None, **fields: Any) -> dict[str, Any]:
-    """What the server says about a text."""
-    assert asked is not None
-    steer = {"id": "steer_1", "previous_response_id": asked["previous_response_id"]}
-    if kind == "failed":
-        steer["input"] = asked["input"]
-    return {"type": f"response.steer.{kind}", "sequence_number": 4, "steer": steer, **LANE, **fields}
-
-
-def outcome_of(name: str) -> list[dict[str, Any]]:
-    item = call_item("nh_outcome", OUTCOME, "call_9")
-    return [begun(name), item_done(item), ended(name, item)]
-
-
-async def talk() -> tuple[str, list[Message]]:
-    result = await work("owls")
-    return result, list(nh.transcript().messages)
-
-
-async def run_step(
-    serve: Callable[[RawSocket, Said], Awaitable[None]], **settings: Any
-) -> tuple[str, Budget, list[Message]]:
-    """Run a step at a server; returns its result, its budget and what was said in it."""
-    said, failure = Said(), None
-
-    async def serve_one(socket: RawSocket) -> None:
-        try:
-            await serve(socket, said)
-        except Exception as error:
-            said.asked.append({"failure": error})
-            raise
-
-    budget = nh.budget(turns=20)
-    async with raw_sockets(serve_one) as base_url:
-        executor = executor_at(base_url, **{**LANES, "max_retries": 0, **settings})
-        with anyio.fail_after(60):
-            try:
-                async with nh.run(executor, budget=budget), nh.open_tasks() as tasks:
-                    said.handle = tasks.start(talk)
-                    result, messages = await said.handle
-            except (nh.errors.NighthawkError, TaskCancelledError) as error:
-                failure = error  # raised outside of the server's task group, which would wrap it
-    if failure is not None:
-        raise failure
-    return result, budget, messages
-
-
-def said_in(messages: list[Message]) -> list[str]:
-    """What the user said, apart from the prompt."""
-    contents = [each.content for each in messages if isinstance(each, UserMessage)]
-    return [str(item) for content in contents[1:] for item in content]
-
-
-ESSAY = message_item("I will write a long essay.")
-
 
 @pytest.mark.parametrize("moment", ["before it begins", "while it runs"])
 async def test_a_response_ends_and_the_server_goes_on_with_what_was_said(moment: str) -> None:
@@ -260,40 +178,32 @@ async def test_an_outcome_that_a_word_overtakes_is_answered_with_it() -> None:
 
 
 async def test_what_the_server_has_not_goes_to_another_socket_with_everything() -> None:
-    """A word that came too late, a socket that dies, an answer without an outcome."""
-    for case in ("a later word", "the socket dies", "the socket dies unanswered", "no outcome"):
-        sockets: list[list[dict[str, Any] | None]] = []
+    """A socket that dies, before or after the server took the word."""
+    for is_answered in (True, False):
+        sockets: list[dict[str, Any] | None] = []
 
         async def serve(
-            socket: RawSocket, said: Said, case: str = case, sockets: list[list[Any]] = sockets
+            socket: RawSocket, said: Said, is_answered: bool = is_answered, sockets: list[Any] = sockets
         ) -> None:
-            asked: list[dict[str, Any] | None] = [await socket.read()]
-            sockets.append(asked)
+            sockets.append(await socket.read())
             if len(sockets) > 1:
                 await socket.write(*outcome_of("resp_9"))
                 return
             await socket.write(begun("resp_1"), item_done(ESSAY))
             said.say("Be brief.")
             steer = await socket.read()
-            if case != "the socket dies unanswered":
+            if is_answered:
                 await socket.write(about("accepted", steer))
-            await socket.write(ended("resp_1", ESSAY, steered=case != "no outcome"))
-            if case == "a later word":
-                said.say("Be kind.")
-            if case.startswith("the socket dies"):
-                return
-            await socket.write(begun("resp_2"), item_done(message_item("In brief: ")))
-            asked.append(await socket.read())
+            await socket.write(ended("resp_1", ESSAY, steered=True))
 
         result, _, messages = await run_step(serve, max_retries=2)
-        assert result == "brief", case
-        assert len(sockets) == 2, case
-        again = sockets[1][0]
+        assert result == "brief", is_answered
+        assert len(sockets) == 2, is_answered
+        again = sockets[1]
         assert again is not None
-        assert "previous_response_id" not in again, case
-        expected = ["Be brief.", "Be kind."] if case == "a later word" else ["Be brief."]
-        assert again["input"][-1]["content"] == "\n\n".join(expected), case
-        assert said_in(messages)[-len(expected) :] == expected, case
+        assert "previous_response_id" not in again, is_answered
+        assert again["input"][-1]["content"] == "Be brief.", is_answered
+        assert said_in(messages) == ["Be brief."], is_answered
 
 
 async def test_a_step_that_ends_meanwhile_leaves_nothing_and_the_socket_serves_others() -> None:
@@ -306,46 +216,14 @@ async def test_a_step_that_ends_meanwhile_leaves_nothing_and_the_socket_serves_o
         said.say("Be brief.")
         steer = await socket.read()
         said.handle.cancel()
-        await socket.write(about("accepted", steer), ended("resp_1", ESSAY, steered=True))
-        await socket.write(begun("resp_2"))
+        with suppress(anyio.BrokenResourceError):
+            await socket.write(about("accepted", steer), ended("resp_1", ESSAY, steered=True))
+            await socket.write(begun("resp_2"))
         assert await socket.read() is None
         left.set()
 
     with pytest.raises(TaskCancelledError):
-        await run_step(serve)
-    with anyio.fail_after(60):
-        await left.wait()
-
-
-def talkative(request: RecordedRequest) -> ModelReply:
-    items = [*request.earlier_items, *request.body["input"]]
-    if any(item.get("content") == "Be brief." for item in items):
-        return end("brief")
-    return ModelReply(
-        reasoning="I could write a lot, and will do so, for hours and hours.",
-        text="Here is my essay, about owls and everything that they do.",
-        pacing=ReplyPacing(between_writes_seconds=0.002, fragment_characters=2),
-    )
-
-
-class SpeakOnce(nh.Policy):
-    """Speaks when the first words of a step arrive."""
-
-    has_spoken = False
-
-    @asynccontextmanager
-    async def around_request(
-        self, call: ModelCall, open_request: OpenRequest
-    ) -> AsyncGenerator[AsyncIterator[nh.models.ModelEvent]]:
-        async with open_request() as events:
-            yield self._speak(events)
-
-    async def _speak(self, events: Events) -> AsyncIterator[nh.models.ModelEvent]:
-        async for event in events:
-            if not self.has_spoken:
-                self.has_spoken = True
-                nh.get_current_step_actor().steer("Be brief.")
-            yield event
+        await run_step(serve, until=left)
 
 
 async def test_a_steered_step_ends_alike_with_a_journal_and_from_a_cassette_over_either_transport(

@@ -56,10 +56,13 @@ def end(result: str, **fields: Any) -> ModelReply:
     )
 
 
-def executor_at(base_url: str, transport: str = "websocket", **settings: Any) -> nh.AgentStepExecutor:
+def executor_at(
+    base_url: str, transport: str = "websocket", *, max_turns: int | None = None, **settings: Any
+) -> nh.AgentStepExecutor:
     configuration = nh.StepExecutorConfiguration(
         model="openai-responses:gpt-5.2",
         model_settings={"base_url": base_url, "api_key": SECRET, "transport": transport, **settings},
+        **({} if max_turns is None else {"max_turns": max_turns}),
     )
     return nh.AgentStepExecutor.from_configuration(configuration)
 

@@ -122,6 +122,7 @@ class _Turn(Struct, kw_only=True):
     provider_reason: str | None = None
     refusal: Refusal | None = None
     provider_content: ProviderContent | None = None
+    steered: int | None = None
     usage: Usage | None = None
     has_ended: bool = False
 
@@ -171,6 +172,15 @@ class AgentLoop:
     def has_turn_left(self) -> bool:
         """Whether the step may have another turn."""
         return self._turns < self._task.max_turns
+
+    @property
+    def messages_due(self) -> int | None:
+        """The number of messages of the user for the next turn; None for all.
+
+        A provider that goes on by itself answers those that it has; the others may go into that answer, or
+        into the turn after it, if there is one.
+        """
+        return self._turn.steered if self._turns + 1 < self._task.max_turns else None
 
     @property
     def conversation(self) -> tuple[Message, ...]:
@@ -251,6 +261,7 @@ class AgentLoop:
                 self._turn.provider_reason = event.provider_reason
                 self._turn.provider_content = event.provider_content
                 self._turn.refusal = event.refusal
+                self._turn.steered = event.steered
             case MediaCompleted():
                 self._turn.media.append(event.content)
                 self._media.append(event.content)
@@ -292,8 +303,8 @@ class AgentLoop:
             return NextTurn()
         if turn.finish_reason == "pause" and turn.provider_content is not None:
             return NextTurn()
-        if turn.finish_reason == "steered":
-            return NextTurn()
+        if turn.finish_reason == "steered" or (turn.steered is not None and self.has_turn_left):
+            return NextTurn()  # the provider goes on by itself
         return self._end_with_text()
 
     def take_notes(self) -> list[str]:

@@ -424,7 +424,15 @@ def _json(value: object) -> str:
 _OTHERS = re.compile(r"\b(?:str|bytes|int|float|bool|list|dict|tuple|None)\b")
 
 
-def _watch_nothing(watcher: object) -> None:
+class WatchMessages(Protocol):
+    """Shows an agent the messages for its model; see `AgentTask`."""
+
+    def __call__(
+        self, watcher: Callable[[tuple[UserContent, ...]], object] | None, at_most: int | None = None, /
+    ) -> object: ...
+
+
+def _watch_nothing(watcher: object, at_most: object = None) -> None:
     pass
 
 
@@ -472,7 +480,8 @@ class AgentTask:
             call; put them into the request. Each call begins a turn.
         watch_messages: Call it with a function while a response is received, and with None at its end. The
             function gets the messages that wait for the next turn, whenever one arrives, for providers that
-            take them into a running response. `turn_boundary` delivers them nevertheless.
+            take them into a running response. `turn_boundary` delivers them nevertheless, or the first of
+            them: as many as a second argument says, when a provider goes on with those by itself.
         may_end: Await it before returning an outcome. It waits and raises likewise. False means that messages
             wait for the model: take another turn if one is left. An outcome returned nevertheless counts, and
             the messages are reported as undelivered.
@@ -528,7 +537,7 @@ class AgentTask:
     conversation: Conversation = field(default_factory=Conversation, repr=False)
     past: tuple[Message, ...] = ()
     keep_messages: Callable[[Sequence[Message]], None] = _keep_nothing
-    watch_messages: Callable[[Callable[[tuple[UserContent, ...]], object] | None], object] = _watch_nothing
+    watch_messages: WatchMessages = _watch_nothing
     begin_native_call: Callable[
         [ToolCall, Callable[[ToolCall], Awaitable[ToolResult]]], Callable[[], Awaitable[ToolResult]]
     ] = _begin_freely

@@ -83,7 +83,7 @@ class ModelAgent:
                 failures.append(error)
                 task_group.cancel_scope.cancel()
             finally:
-                task.watch_messages(None)
+                task.watch_messages(None, loop.messages_due)
                 reported = loop.turn_usage(request_error)
                 report_request(task.report_usage, self.model, stream, reported)
         if failures:

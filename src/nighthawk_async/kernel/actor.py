@@ -85,7 +85,7 @@ class Steering:
     """
 
     __slots__ = (
-        *("_accepted", "_cancel_request", "_interruptible", "_is_closed", "_made_parking"),
+        *("_accepted", "_at_most", "_cancel_request", "_interruptible", "_is_closed", "_made_parking"),
         *("_parking_observer", "_stands", "_step_id", "_taken", "_was_to_park", "_watcher"),
         *("node", "on_suspended", "stop_reason", "task_node"),
     )
@@ -94,6 +94,7 @@ class Steering:
         self._step_id = step_id
         self._accepted: list[UserContent] = []
         self._taken = 0
+        self._at_most: int | None = None
         self._was_to_park = False
         self._made_parking: Parking | None = None  # most steps are never asked to park
         self._cancel_request: tuple[str | None] | None = None
@@ -232,7 +233,7 @@ class Steering:
         """Begin a turn: wait while the step is suspended, then take the messages for the model.
 
         Returns:
-            The messages that arrived since the last turn, in order.
+            The messages that arrived since the last turn, in order, or as many as `watch_messages` said.
 
         Raises:
             StepStoppedError: The step was stopped.
@@ -256,13 +257,16 @@ class Steering:
         self._raise_if_stopped()
         return self._taken == len(self._accepted) or self._cancel_request is not None
 
-    def watch_messages(self, watcher: Callable[[tuple[UserContent, ...]], object] | None) -> None:
+    def watch_messages(
+        self, watcher: Callable[[tuple[UserContent, ...]], object] | None, at_most: int | None = None
+    ) -> None:
         """Show the messages that wait for the next turn, now and whenever one arrives; it delivers them.
 
         Args:
             watcher: Gets all that wait, in order; None to end that.
+            at_most: The number of messages that the next turn delivers; None for all.
         """
-        self._watcher = watcher
+        self._watcher, self._at_most = watcher, at_most
         self._accept([])
 
     def _accept(self, messages: list[UserContent]) -> None:
@@ -278,11 +282,14 @@ class Steering:
         self._was_to_park = self.is_to_park
         if self._made_parking is not None:
             self._made_parking.close()
+        self._at_most = None
         return self._take()
 
     def _take(self) -> tuple[UserContent, ...]:
-        messages = tuple(self._accepted[self._taken :])
-        self._taken = len(self._accepted)
+        end = None if self._at_most is None else self._taken + self._at_most
+        messages = tuple(self._accepted[self._taken : end])
+        self._taken += len(messages)
+        self._at_most = None
         return messages
 
     async def _park(self) -> None:

@@ -8,19 +8,31 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from types import MethodType
-from typing import Any, ForwardRef, Generic, Literal, TypeAlias, TypeVar, cast, get_origin
+from typing import TYPE_CHECKING, Any, ForwardRef, Generic, Literal, TypeAlias, TypeVar, cast, get_origin
 from weakref import WeakSet
 
 from msgspec import Struct
 from pydantic import ValidationError
 
 from ..errors import ToolBoundaryError, ToolRegistrationError, ToolValidationError
+from ..lazy_exports import LazyModule
 from ..signatures import HOW_NAMES_ARE_FOUND, globals_of, names_in_scope, read_signature, resolve_references
 from ..types.messages import DeferredTool, ToolDefinition
 from ..values.error_text import describe_error, describe_validation_error
 from ..values.validation import reason_without_schema, type_name, with_unpacked
 from .context import StepContext
 from .tool_calls import NO_DEFAULT, ToolArguments, ToolParameter
+
+if TYPE_CHECKING:
+    from . import variadic_parameters as variadic
+else:
+    variadic = LazyModule(f"{__package__}.variadic_parameters")  # most tools take named parameters
+
+_NOT_PLAIN = (
+    inspect.Parameter.POSITIONAL_ONLY,
+    inspect.Parameter.VAR_POSITIONAL,
+    inspect.Parameter.VAR_KEYWORD,
+)
 
 _STYLES: Mapping[str, re.Pattern[str]] = {
     "GOOGLE": re.compile(
@@ -243,11 +255,23 @@ class ToolFunction(Tool):
 
     def bind(self, arguments: str, *, context: StepContext, tool_call_id: str) -> Callable[[], object]:
         """Validate JSON arguments and return a function that makes the call; see `Tool.bind`."""
-        keywords = self.validated(arguments)
+        values = self.validated(arguments)
         if not self.takes_run_context:
-            return partial(self.function, **keywords)
+            return self.call_with(values)
         run_context = RunContext(deps=context, tool_name=self.name, tool_call_id=tool_call_id)
-        return partial(self.function, run_context, **keywords)
+        return self.call_with(values, run_context)
+
+    def call_with(self, values: Mapping[str, object], *first: object) -> Callable[[], object]:
+        """Return a function that makes the call with validated values.
+
+        Args:
+            values: The values by parameter, as `validated` returns them.
+            first: The arguments before them.
+        """
+        if self._is_plain:
+            return partial(self.function, *first, **values)
+        by_position, by_keyword = variadic.passed(self._parameters, values)
+        return partial(self.function, *first, *by_position, **by_keyword)
 
     def is_same(self, other: Tool) -> bool:
         """Whether another tool calls the same function, or the same method of the same object."""
@@ -261,28 +285,36 @@ class ToolFunction(Tool):
     @property
     def defaults(self) -> dict[str, object]:
         """The defaults of the parameters that have one."""
-        return {
-            parameter.name: parameter.default
-            for parameter in self._parameters
-            if parameter.default is not parameter.empty
-        }
+        defaults = {each.name: self._default_of(each) for each in self._parameters}
+        return {name: default for name, default in defaults.items() if default is not NO_DEFAULT}
 
     def validated(self, arguments: str) -> dict[str, object]:
         """Return the values of JSON arguments by parameter, without defaults; see `bind`."""
         try:
-            return self._arguments.validated(arguments or "{}")
-        except ToolRegistrationError:
+            return self._without_conflict(self._arguments.validated(arguments or "{}"))
+        except (ToolRegistrationError, ToolBoundaryError):
             raise
         except Exception as error:  # a user's validator may raise anything
             is_expected = isinstance(error, ValidationError)
             reason = describe_validation_error(error) if is_expected else describe_error(error)
             if isinstance(error, ValidationError):
                 error = self._mismatch(error)
-            raise ToolBoundaryError(
-                kind="invalid_input",
-                message=f"arguments of {self.name}: {reason}",
-                guidance="Call the tool again with arguments that match its schema.",
-            ) from error
+            raise self._refusal(reason) from error
+
+    def _without_conflict(self, values: dict[str, object]) -> dict[str, object]:
+        if self._is_plain:
+            return values
+        conflict = variadic.conflict_in(list(read_signature(self.function).parameters.values()), values)
+        if conflict is not None:
+            raise self._refusal(conflict)
+        return values
+
+    def _refusal(self, reason: str) -> ToolBoundaryError:
+        return ToolBoundaryError(
+            kind="invalid_input",
+            message=f"arguments of {self.name}: {reason}",
+            guidance="Call the tool again with arguments that match its schema.",
+        )
 
     def _mismatch(self, error: ValidationError) -> Exception:
         """The error for the first parameter whose type an argument does not match."""
@@ -304,7 +336,16 @@ class ToolFunction(Tool):
         return self._resolved(read_signature(self.function).return_annotation, "its return value")
 
     def _type_of(self, parameter: inspect.Parameter) -> object:
-        return with_unpacked(self._resolved(parameter.annotation, repr(parameter.name)))
+        annotation = self._resolved(parameter.annotation, repr(parameter.name))
+        if self._is_plain:
+            return with_unpacked(annotation)
+        return variadic.whole_type(parameter, annotation)
+
+    def _default_of(self, parameter: inspect.Parameter) -> object:
+        default = parameter.default
+        if not self._is_plain:
+            default = variadic.default_of(parameter, self._type_of(parameter))
+        return NO_DEFAULT if default is parameter.empty else default
 
     def _resolved(self, annotation: object, subject: str) -> object:
         if annotation is inspect.Parameter.empty:
@@ -334,6 +375,10 @@ class ToolFunction(Tool):
     def _parameters(self) -> list[inspect.Parameter]:
         return self._read_parameters()
 
+    @cached_property
+    def _is_plain(self) -> bool:
+        return not any(parameter.kind in _NOT_PLAIN for parameter in self._parameters)
+
     def _read_parameters(self) -> list[inspect.Parameter]:
         parameters = list(read_signature(self.function).parameters.values())
         return parameters[1:] if self.takes_run_context else parameters
@@ -345,7 +390,7 @@ class ToolFunction(Tool):
                 parameter.name: ToolParameter(
                     annotation=self._type_of(parameter),
                     description=self.parameter_descriptions.get(parameter.name, ""),
-                    default=NO_DEFAULT if parameter.default is parameter.empty else parameter.default,
+                    default=self._default_of(parameter),
                 )
                 for parameter in self._read_parameters()  # names may have come to exist meanwhile
             }
@@ -386,11 +431,6 @@ def make_tool_function(
         inspect.getdoc(_without_partial(function)) or "", [parameter.name for parameter in parameters]
     )
     takes_run_context = bool(parameters) and _is_run_context(function, parameters[0])
-    for parameter in parameters[1:] if takes_run_context else parameters:
-        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-            raise ToolRegistrationError(
-                f"Tool {tool_name!r} has the parameter '{parameter}'; tools take named parameters only."
-            )
     return ToolFunction(
         name=tool_name,
         description=documentation.description if description is None else description,
@@ -402,6 +442,8 @@ def make_tool_function(
 
 
 def _is_run_context(function: Callable[..., object], parameter: inspect.Parameter) -> bool:
+    if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+        return False  # it is passed as the first argument
     annotation = parameter.annotation
     if annotation is parameter.empty:
         return parameter.name == "run_context"

@@ -3,7 +3,6 @@
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from functools import partial
 from typing import Any, cast
 
 from msgspec import Struct
@@ -90,8 +89,7 @@ class ServedTool(Struct, frozen=True, kw_only=True, eq=False):
             ToolBoundaryError: They do not match the signature. The function was not called.
             Exception: Any error of the function.
         """
-        keywords = self.tool.validated(arguments)
-        call = cast("Callable[[], object]", partial(self.tool.function, **keywords))
+        call = self.tool.call_with(self.tool.validated(arguments))
         result = call() if self.is_async else await call_in_thread(_without_exit, call)
         try:
             return await await_value(result) if is_awaitable(result) else result

@@ -235,6 +235,11 @@ class Facts:
         return await calls.forget(self._engine, chosen)
 
 
+# Rules that ask about or deny a method of the memory hold for its facts; see `policies.permissions.callables`.
+for _method, _same in ((Facts.store, "store"), (Facts.recall, "recall"), (Facts.invalidate, "forget")):
+    _method.__dict__["__nighthawk_same_as__"] = (f"Memory.{_same}",)
+
+
 def _checked(kind: str, claim: str, evidence: Iterable[object], provenance: str) -> _Stored:
     given = {"kind": kind, "claim": claim, "provenance": provenance}
     try:

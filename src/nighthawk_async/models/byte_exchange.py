@@ -44,6 +44,11 @@ class ByteExchange(Protocol):
         """
         ...
 
+    @property
+    def steered(self) -> int | None:
+        """The number of those, the first ones, to which the server goes on by itself; None if it does not."""
+        ...
+
     async def __aenter__(self) -> Self: ...
 
     async def __aexit__(
@@ -134,6 +139,11 @@ class ForwardedExchange:
     async def steer(self, said: Sequence[str]) -> None:
         """Put what the user says meanwhile into the response, where the transport can."""
         await self.exchange.steer(said)
+
+    @property
+    def steered(self) -> int | None:
+        """The number of those to which the server goes on by itself."""
+        return self.exchange.steered
 
     async def __aexit__(
         self,

@@ -11,6 +11,7 @@ error right after it can be retried.
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from random import random
 from time import perf_counter
 from types import MappingProxyType, TracebackType
@@ -24,7 +25,7 @@ from ..lazy_exports import LazyModule
 from ..ports import AttemptUsage, ResendCheck, ResponseStream, may_send_again
 from ..tracing import find_trace_context
 from ..types.messages import UserContent
-from ..types.model import ModelEvent, ModelPrice, ResponseFailed, UsageReported
+from ..types.model import ModelEvent, ModelPrice, ResponseFailed, ResponseFinished, UsageReported
 from ..types.usage import Usage
 from .byte_exchange import ByteExchange, RequestSource
 from .debug_log import RequestLog
@@ -358,6 +359,8 @@ class Exchange(ResponseStream):
                 if self._permit is not None and event.usage.is_complete:
                     self._permit.correct(event.usage.input_tokens + event.usage.output_tokens)
                 events[place] = UsageReported(usage=self._tally.report(event.usage))
+            elif self._said and isinstance(event, ResponseFinished) and self._attempt is not None:
+                events[place] = replace(event, steered=self._attempt.steered)
         return events
 
     # Close: return the connection, the turn, the pacer and the pool.

@@ -241,6 +241,11 @@ class RawExchange(BodyReader):
     async def steer(self, said: Sequence[str]) -> None:
         """Nothing: the response of a request over HTTP cannot be steered."""
 
+    @property
+    def steered(self) -> int | None:
+        """None: the server never goes on by itself."""
+        return None
+
     async def __aenter__(self) -> Self:
         connection, expired = self._pool.take_nowait(self._url)
         try:

@@ -75,12 +75,19 @@ class Inbox:
         """Whether its request waits for another one that receives."""
         self.steered: Steered | None = None
         """The words of the user meanwhile; None for none."""
+        self.answered: Steered | None = None
+        """The words said during the response before, to which the server goes on by itself with this one."""
         self.unclaimed_since: float | None = None
         """The time since which the next request may claim it; None when it was requested."""
         self.is_expected = False
         """Whether the server begins it by itself, or has done so."""
         self.end: SocketMessage | None = None
         """Its last message, when that came before it was claimed."""
+
+    @property
+    def words(self) -> Steered | None:
+        """The words about which the server speaks: nothing is put into an answer before it is claimed."""
+        return self.answered or self.steered
 
     @property
     def response_id(self) -> str | None:
@@ -434,12 +441,12 @@ class ResponsesSocket:
         """Note what the server says about a text that was put into a response."""
         event = SteeringEvent(message.kind.removeprefix(STEERING), message.data)
         inbox = self._in_flight.get(self._lane_of(message))
-        if inbox is None or inbox.steered is None:  # a failure need not name the lane
-            steered = [each for each in self._in_flight.values() if each.steered is not None]
-            inbox = next((each for each in steered if each.steered and event.text in each.steered.sent), None)
-        if inbox is None or inbox.steered is None:
+        if inbox is None or inbox.words is None:  # a failure need not name the lane
+            words = [(each, each.words) for each in self._in_flight.values()]
+            inbox = next((each for each, said in words if said is not None and event.text in said.sent), None)
+        if inbox is None or inbox.words is None:
             return
-        inbox.steered.note(event)
+        inbox.words.note(event)
         if event.code == NOT_SUPPORTED:
             self._unsteered.add(inbox.turn.model)
         inbox.put_sign()
@@ -468,7 +475,7 @@ class ResponsesSocket:
     def _expect(self, lane: Lane, inbox: Inbox) -> None:
         """Expect that the server goes on by itself after a response."""
         expected = Inbox(inbox.turn, max_bytes=inbox.max_bytes)
-        expected.steered, expected.is_expected = inbox.steered, True
+        expected.answered, expected.is_expected = inbox.steered, True
         expected.unclaimed_since = anyio.current_time()
         self._in_flight[lane] = self._unclaimed[lane] = expected
 

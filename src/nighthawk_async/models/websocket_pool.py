@@ -163,9 +163,9 @@ def _claim(conversation: Conversation, turn: SocketTurn, known: int) -> _Place |
     """
     socket, lane = conversation.socket, conversation.lane
     inbox, new = socket.unclaimed(lane), turn.new_items(known)
-    if inbox is None or inbox.steered is None or inbox.steered.left_of(new) is None:
+    if inbox is None or inbox.answered is None or inbox.answered.left_of(new) is None:
         return None  # the request of another step that began in the same way
-    goes_on = inbox.steered.is_all_of(new) and turn.is_asked_like(inbox.turn)
+    goes_on = inbox.answered.are_all_of(new) and turn.is_asked_like(inbox.turn)
     if goes_on or is_result(new[0]):
         claimed = socket.claim(lane, turn)
         return _Place(socket, lane, conversation=conversation, known=known, inbox=claimed)
@@ -228,6 +228,7 @@ class SocketExchange(BodyReader):
         self._waiting: list[bytes] = []
         self._was_sent = False
         self._said: Sequence[str] = ()
+        self._has_begun = False  # before, the server may still speak about the words that it answers
         self.status = 0
         """The status that HTTP would have had."""
         self.headers: Mapping[str, str] = {}
@@ -246,8 +247,14 @@ class SocketExchange(BodyReader):
     async def steer(self, said: Sequence[str]) -> None:
         """Put what the user says meanwhile into the response, once it has begun."""
         self._said = said
-        if said and self._place is not None and self._inbox is not None:
+        if said and self._has_begun and self._place is not None and self._inbox is not None:
             await self._place.socket.steer(self._inbox, said)
+
+    @property
+    def steered(self) -> int | None:
+        """The number of those to which the server goes on by itself."""
+        steered = None if self._inbox is None else self._inbox.steered
+        return None if steered is None else steered.taken
 
     async def __aenter__(self) -> Self:
         try:
@@ -291,12 +298,13 @@ class SocketExchange(BodyReader):
         """Send the request, once more where the server has forgotten the conversation or ends the socket."""
         recovered: set[str] = set()
         while True:
-            first = await self._send(continues=NOT_FOUND not in recovered)
-            if first is None:
+            messages = await self._send(continues=NOT_FOUND not in recovered)
+            if not messages:
                 return
+            first = messages[0]
             if not first.is_error:
                 self.status, self.headers = 200, _STREAM
-                self._waiting = [as_stream_event(first.data)]
+                self._waiting = [as_stream_event(each.data) for each in reversed(messages)]
                 return
             if first.code not in (NOT_FOUND, CONNECTION_LIMIT) or first.code in recovered:
                 self._note_error(first)
@@ -313,30 +321,31 @@ class SocketExchange(BodyReader):
         elif place.conversation is not None:
             place.conversation.socket.forget(place.conversation.lane)
 
-    async def _send(self, *, continues: bool) -> SocketMessage | None:
-        """Send the request, and wait for the first message; None if there is no socket."""
+    async def _send(self, *, continues: bool) -> list[SocketMessage]:
+        """Send the request, and wait for the first messages; none if there is no socket."""
         place = await self._take(continues=continues)
         if place is None or (inbox := self._inbox) is None:
-            return None
+            return []
         earlier, new_items = place.conversation, self._turn.new_items(place.known)
         self._was_sent = True
-        first = None
-        if (steered := inbox.steered) is not None:
-            first, inbox.steered = await _successor(place.socket, inbox, steered), None
-            if first is not None and not steered.is_all_of(new_items):
+        messages: list[SocketMessage] = []
+        if (words := inbox.answered) is not None:
+            messages, inbox.answered = await _successor(place.socket, inbox, words), None
+            if messages and not (words.is_known and words.are_all_of(new_items)):
                 await self._leave()
                 return await self._send(continues=False)
-            new_items = steered.left_of(new_items) or []
-        if first is None:
+            new_items = words.left_of(new_items) or []
+        if not messages:
             inbox.is_expected = False
             previous = None if earlier is None else earlier.response_id
             message = self._turn.message(lane=place.lane, previous_response_id=previous, new_items=new_items)
             await place.socket.send(message)
-        while first is None:
-            first = await place.socket.next_message(inbox)
-        if not first.is_error:
+        while not messages:
+            messages = _listed(await place.socket.next_message(inbox))
+        if not messages[0].is_error:
+            self._has_begun = True
             await self.steer(self._said)
-        return first
+        return messages
 
     async def _take(self, *, continues: bool) -> _Place | None:
         while True:
@@ -402,12 +411,22 @@ class SocketExchange(BodyReader):
         await _close(self._sockets.remove_nowait(place.socket))
 
 
-async def _successor(socket: ResponsesSocket, inbox: Inbox, steered: Steered) -> SocketMessage | None:
-    """The first message of the response with which the server goes on by itself; None if it does not."""
-    while inbox.has_news or not steered.is_settled:
-        if (message := await socket.next_message(inbox)) is not None:
-            return message
-    return None
+async def _successor(socket: ResponsesSocket, inbox: Inbox, words: Steered) -> list[SocketMessage]:
+    """The first messages of the response with which the server goes on by itself; none if it does not.
+
+    They are held back until the server has said of each text whether that response answers it.
+    """
+    messages: list[SocketMessage] = []
+    while not messages or not words.is_known:
+        is_at_end = inbox.is_ended if messages else words.is_settled
+        if is_at_end and not inbox.has_news:
+            break
+        messages += _listed(await socket.next_message(inbox))
+    return messages
+
+
+def _listed(message: SocketMessage | None) -> list[SocketMessage]:
+    return [] if message is None else [message]
 
 
 async def _close(sockets: list[ResponsesSocket], *, is_polite: bool = False) -> None:

@@ -507,6 +507,8 @@ class ResponseFinished:
         response_id: The provider's identifier of the response, when it gave one.
         model_name: The name of the model that answered, when the provider reported it.
         refusal: The provider's reason for a refused answer, whose `reason` is `content_filter`.
+        steered: The number of messages to which the provider goes on by itself, the first of those that the
+            user sent while the response was running; None when it waits for the next request.
     """
 
     reason: FinishReason
@@ -515,6 +517,7 @@ class ResponseFinished:
     response_id: str | None = field(default=None, compare=False)
     model_name: str | None = field(default=None, compare=False)
     refusal: Refusal | None = field(default=None, compare=False)
+    steered: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

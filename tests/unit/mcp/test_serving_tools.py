@@ -73,6 +73,23 @@ async def test_methods_and_callable_objects_are_served_too() -> None:
     assert (count.name, count.description, count.title) == ("count_on", "Count.", None)
 
 
+@pytest.mark.anyio
+@CLIENT_WARNINGS
+async def test_what_a_function_takes_without_names_is_a_list_and_an_object() -> None:
+    def total(first: int, *rest: int, **weights: int) -> int:
+        return first + sum(rest) + sum(weights.values())
+
+    async with connected(nh.mcp.serve([total], run=count_run)) as client:
+        (tool,) = (await client.list_tools()).tools
+        assert list(tool.input_schema["properties"]) == ["first", "rest", "weights"]
+        assert tool.input_schema["required"] == ["first"]
+        counted = await client.call_tool("total", {"first": 1, "rest": [2, 3], "weights": {"a": 4}})
+        refused = await client.call_tool("total", {"first": 1, "weights": {"first": 4}})
+    assert (counted.is_error, "text='10'" in str(counted.content)) == (False, True)
+    assert refused.is_error
+    assert "is a parameter of its own" in str(refused.content)
+
+
 async def numbers() -> AsyncIterator[int]:
     yield 1
 
@@ -82,9 +99,6 @@ def letters() -> Iterator[str]:
 
 
 def takes_a_step(run_context: nh.RunContext[nh.StepContext]) -> None: ...
-
-
-def takes_any(*values: int) -> None: ...
 
 
 def takes_an_object(value: Clerk) -> None: ...
@@ -106,7 +120,6 @@ def returns_nothing_known() -> "Unknown": ...  # type: ignore[name-defined]
         pytest.param([numbers], "is a generator", id="async generator"),
         pytest.param([letters], "is a generator", id="generator"),
         pytest.param([takes_a_step], "RunContext", id="run context"),
-        pytest.param([takes_any], "named parameters only", id="variadic"),
         pytest.param([takes_an_object], "has no JSON Schema", id="no schema"),
         pytest.param([takes_nothing_known], "cannot be resolved", id="unknown parameter"),
         pytest.param([returns_nothing_known], "cannot be resolved", id="unknown result"),

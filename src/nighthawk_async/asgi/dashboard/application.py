@@ -54,11 +54,13 @@ from .security import Guard, checked_hosts, checked_tokens
 if TYPE_CHECKING:
     from ... import journal as journals
     from ...journal import located, store_tree
-    from . import stored_budgets, stored_questions
+    from ... import memory as memories
+    from . import memory_records, stored_budgets, stored_questions
 else:  # other dashboards need no database
     journals = LazyModule("nighthawk_async.journal")
     located = LazyModule("nighthawk_async.journal.located")
     store_tree = LazyModule("nighthawk_async.journal.store_tree")
+    memory_records = LazyModule("nighthawk_async.asgi.dashboard.memory_records")
     stored_budgets = LazyModule("nighthawk_async.asgi.dashboard.stored_budgets")
     stored_questions = LazyModule("nighthawk_async.asgi.dashboard.stored_questions")
 
@@ -113,6 +115,7 @@ _TOP = "0"
 """The id of the root node, by which the tree cannot look it up."""
 
 _NODE = re.compile(r"api/nodes/([0-9]{1,20})(?:/([a-z]+))?")
+_MEMORY = "api/memory"
 
 
 class Dashboard:
@@ -131,6 +134,8 @@ class Dashboard:
             processes, past, parked and in progress. Answers to their questions go into the store.
         max_runs: The maximum number of runs of the store: those that have not ended, then those that ended
             last.
+        memory: The memory whose records people can search, correct and erase here; None for none. Where there
+            is a token, reading them needs it, too.
         token: The secret that permits changes: a text of at least 16 characters, or one for each name, where
             it matters who approves. None for a dashboard that is read-only.
         protect_reading: Whether reading needs the token, too.
@@ -153,6 +158,7 @@ class Dashboard:
         *,
         journal: "journals.JournalStore | located.StoreLocation | None" = None,
         max_runs: int = 200,
+        memory: "memories.Memory | None" = None,
         token: str | Mapping[str, str] | None = None,
         protect_reading: bool = False,
         allowed_hosts: Collection[str] | None = None,
@@ -169,6 +175,7 @@ class Dashboard:
             tokens=tokens, protect_reading=protect_reading, allowed_hosts=checked_hosts(allowed_hosts)
         )
         self._streams = OpenStreams()
+        self._memory = memory
         self._followed: store_tree.StoreTree | None = None
         self._journal: journals.JournalStore | None = None
         self._people: AskedPeople
@@ -268,6 +275,8 @@ class Dashboard:
         node_id, action = match.groups() if match else (None, None)
         if node_id is not None and action is not None and action in ACTIONS:
             return await self._act(node_id, action, asgi_scope, receive)
+        if path == _MEMORY or path.startswith(f"{_MEMORY}/"):
+            return await self._serve_memory(path.removeprefix(_MEMORY), asgi_scope, receive)
         check_method(asgi_scope, "GET", "HEAD")
         if path == "api/actor":
             return json_response({"actor": self._guard.check_acting(asgi_scope)})
@@ -307,6 +316,22 @@ class Dashboard:
             receive=receive,
         )
         return json_response({"accepted": True}, status=202)
+
+    async def _serve_memory(self, action: str, asgi_scope: AsgiScope, receive: Receive) -> Response:
+        """Return records of the memory, or the result of a change of it."""
+        memory = self._memory
+        if memory is None or (action and action.removeprefix("/") not in memory_records.ACTIONS):
+            raise RefusalError(NOTHING_HERE)
+        if action:
+            check_method(asgi_scope, "POST")
+            actor = self._guard.check_acting(asgi_scope)
+            changed = await memory_records.change(
+                memory, action.removeprefix("/"), actor, asgi_scope=asgi_scope, receive=receive
+            )
+            return json_response(changed)
+        check_method(asgi_scope, "GET", "HEAD")
+        self._guard.check_reading_private(asgi_scope)
+        return json_response(await memory_records.search(memory, query_of(asgi_scope)))
 
     async def _serve_node(
         self,
@@ -364,6 +389,7 @@ class Dashboard:
             "title": self._title,
             "can_act": self._guard.can_act,
             "protects_reading": self._guard.protects_reading,
+            "has_memory": self._memory is not None,
             "now": time.time(),
         }
 

@@ -92,6 +92,11 @@ def no_such_node(detail: str) -> Problem:
     return Problem(status=404, name="no-such-node", title="There is no such node", detail=detail)
 
 
+def no_such_record(detail: str) -> Problem:
+    """The record of a memory does not exist."""
+    return Problem(status=404, name="no-such-record", title="There is no such record", detail=detail)
+
+
 def not_now(detail: str) -> Problem:
     """The node's state does not allow the action."""
     return Problem(status=409, name="not-possible", title="That is not possible now", detail=detail)

@@ -72,6 +72,15 @@ class Guard:
         if self._protect_reading:
             self._find_actor(asgi_scope)
 
+    def check_reading_private(self, asgi_scope: AsgiScope) -> None:
+        """Refuse a request to read what belongs to people, without a token, wherever there is one.
+
+        Raises:
+            RefusalError: A token is needed.
+        """
+        if self._tokens:
+            self._find_actor(asgi_scope)
+
     def check_acting(self, asgi_scope: AsgiScope) -> str:
         """Refuse a request that may not change anything.
 

@@ -9,7 +9,7 @@ PAGE = "index.html"
 _STYLE = "text/css; charset=utf-8"
 _SCRIPT = "text/javascript; charset=utf-8"
 
-STYLES = ("theme.css", "layout.css", "tree.css", "details.css", "chart.css", "evaluation.css")
+STYLES = ("theme.css", "layout.css", "tree.css", "details.css", "chart.css", "evaluation.css", "memory.css")
 """The style sheets, in the order in which they apply."""
 
 SCRIPTS = (
@@ -32,6 +32,7 @@ SCRIPTS = (
     "filters.js",
     "format.js",
     "keyboard.js",
+    "memory.js",
     "question_form.js",
     "recorded.js",
     "row_elements.js",

@@ -99,8 +99,22 @@ def function_title(function: object) -> str:
 
 
 def names_of(function: object) -> tuple[str, ...]:
-    """Return the own names of a callable: `send`, `Mailer.send`, `shop.mail.Mailer.send`."""
-    return _names_in(layers_of(function))
+    """Return the own names of a callable: `send`, `Mailer.send`, `shop.mail.Mailer.send`.
+
+    A function that does the same as another one has the names of that as well; see `SAME_AS`.
+    """
+    layers = layers_of(function)
+    same = (name for each in layers for name in _texts(_attribute(each, SAME_AS)))
+    return (*_names_in(layers), *same)
+
+
+SAME_AS = "__nighthawk_same_as__"
+"""The attribute of functions with the names of others that do the same: who denies those denies these."""
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    given = value if isinstance(value, tuple) else ()
+    return tuple(each for each in given if isinstance(each, str))
 
 
 def proven_names_of(function: object) -> tuple[str, ...]:

@@ -41,36 +41,56 @@ def steering_message(text: str, response_id: str) -> bytes:
 class Steered:
     """The texts that were put into one response, and their fates."""
 
-    __slots__ = ("_pending", "_queued", "sent")
+    __slots__ = ("_fates", "_pending", "sent")
 
     def __init__(self) -> None:
         self.sent: list[str] = []
         """All texts, in order."""
-        self._queued: list[int] = []  # those that the server has not given back, by their places in `sent`
+        self._fates: list[bool | None] = []  # whether the server has it; None while it has not said so
         self._pending = 0
 
     @property
     def is_queued(self) -> bool:
         """Whether the server may have one of them."""
-        return bool(self._queued)
+        return any(fate is not False for fate in self._fates)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the server has said of each whether it takes it."""
+        return None not in self._fates
 
     @property
     def is_settled(self) -> bool:
         """Whether the server waits for the next request with those that it has, instead of going on."""
-        return self._pending >= len(self._queued)
+        return self._pending >= sum(fate is not False for fate in self._fates)
+
+    @property
+    def taken(self) -> int | None:
+        """The number of the first texts that the server has, if it has refused all others; else None."""
+        taken = self._fates.count(True)
+        is_plain = taken and all(self._fates[:taken]) and self.is_known
+        return taken if is_plain else None
 
     def add(self, text: str) -> None:
         """Note a text that is sent."""
-        self._queued.append(len(self.sent))
         self.sent.append(text)
+        self._fates.append(None)
 
     def note(self, event: "SteeringEvent") -> None:
         """Note what the server says about one."""
         if event.kind == "pending":
             self._pending += 1
-        elif event.kind == "failed" and self._queued:
-            places = [place for place in self._queued if self.sent[place] == event.text]
-            self._queued.remove(places[0] if places else self._queued[-1])
+        elif event.kind == "accepted" and None in self._fates:  # in the order in which they were sent
+            self._fates[self._fates.index(None)] = True
+        elif event.kind == "failed" and self.is_queued:
+            queued = [place for place, fate in enumerate(self._fates) if fate is not False]
+            named = [place for place in queued if self.sent[place] == event.text]
+            self._fates[self._refused_of(named or queued)] = False
+
+    def _refused_of(self, places: Sequence[int]) -> int:
+        """The place of the text that a refusal is about: one about which nothing was said, if there is one."""
+        unknown = [place for place in places if self._fates[place] is None]
+        return unknown[0] if unknown else places[-1]
 
     def left_of(self, items: Sequence[msgspec.Raw]) -> list[msgspec.Raw] | None:
         """The new items of the next request, without the texts that the server has.
@@ -83,23 +103,32 @@ class Steered:
         """
         if not items or (said := _text_of_user(items[-1])) is None:
             return None
-        sent = encode_user_content(tuple(self.sent))
-        assert isinstance(sent, str)
-        if said != sent and not said.startswith(f"{sent}\n\n"):
+        there, later = self._found_in(said)
+        if there == 0 or any(fate is not False for fate in self._fates[there:]):
             return None
-        refused = [text for place, text in enumerate(self.sent) if place not in self._queued]
-        later = said[len(sent) + 2 :]
+        refused = [text for text, fate in zip(self.sent[:there], self._fates, strict=False) if fate is False]
         left = encode_user_content((*refused, *([later] if later else [])))
         message = {"type": "message", "role": "user", "content": left}
         return [*items[:-1], *([msgspec.Raw(msgspec.json.encode(message))] if left else [])]
 
-    def is_all_of(self, items: Sequence[msgspec.Raw]) -> bool:
-        """Whether the new items of a request hold nothing but the texts.
+    def _found_in(self, said: str) -> tuple[int, str]:
+        """The number of texts with which a message begins, and the rest of it."""
+        for number in range(len(self.sent), 0, -1):
+            sent = encode_user_content(tuple(self.sent[:number]))
+            assert isinstance(sent, str)
+            if said == sent:
+                return number, ""
+            if number == len(self.sent) and said.startswith(f"{sent}\n\n"):
+                return number, said[len(sent) + 2 :]
+        return 0, ""
+
+    def are_all_of(self, items: Sequence[msgspec.Raw]) -> bool:
+        """Whether the new items of a request hold nothing but texts that the server may have.
 
         Args:
             items: The new items.
         """
-        return len(items) == 1 and _text_of_user(items[0]) == encode_user_content(tuple(self.sent))
+        return self.left_of(items) == []
 
 
 class _UserItem(msgspec.Struct):

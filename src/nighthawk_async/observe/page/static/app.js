@@ -11,6 +11,7 @@ import { EvaluationPanel } from "./evaluation.js";
 import { Filters } from "./filters.js";
 import { clockTime, plural } from "./format.js";
 import { KEYS, isNowhere, isTyping, moveInTree } from "./keyboard.js";
+import { MemoryPanel } from "./memory.js";
 import { Rows } from "./rows.js";
 import { Search } from "./search.js";
 import { connect, isFile, recordedAt } from "./source.js";
@@ -60,6 +61,7 @@ const actions = new Actions(store, { notify, onToken: tokenChanged, onParking: p
 const details = new Details(panel, actions, store, { now, onOpen: select, makeMenu });
 const chart = new Chart(byId("chart"), store, now);
 const evaluations = new EvaluationPanel({ panel: byId("evaluation"), button: byId("evaluations") }, store, revealOpen);
+const memories = new MemoryPanel({ panel: byId("memory"), button: byId("memories") }, actions, notify);
 const search = new Search((nodes) => {
   filters.found = new Set(nodes);
   rowsChanged();
@@ -77,6 +79,7 @@ setUpKeyboard();
 byId("failures").addEventListener("click", goToFailure);
 byId("charts").addEventListener("click", toggleChart);
 byId("evaluations").addEventListener("click", () => evaluations.toggle());
+byId("memories").addEventListener("click", () => memories.toggle());
 byId("export").append(makeMenu(TOP));
 byId("help").addEventListener("click", () => showKeys(KEYS));
 byId("asked").addEventListener("click", () => summary.firstAsked && reveal(summary.firstAsked));
@@ -110,6 +113,7 @@ function begin(data) {
   clockOffset = data.now - Date.now() / 1000;
   actions.stream = data.stream;
   actions.canAct = data.can_act;
+  memories.offer(data.has_memory === true && !isFile);
   needsToken = data.can_act || data.protects_reading;
   isLocked = false;
   setText(byId("title"), data.title);
@@ -206,6 +210,7 @@ function showConnection(state) {
 function showNothing() {
   closeDialogsAboutNodes();
   clearSelection();
+  memories.forget();
   store.reset();
   rowsChanged();
 }
@@ -347,7 +352,7 @@ function setUpKeyboard() {
       if (isNowhere(document.activeElement)) treeElement.focus();
       return;
     }
-    const keys = { "/": goToSearch, f: goToFailure, g: toggleChart, e: () => evaluations.toggle(), "?": () => showKeys(KEYS), c: act("cancel"), s: act("steer"), p: act("suspend", "resume"), a: answer };
+    const keys = { "/": goToSearch, f: goToFailure, g: toggleChart, e: () => evaluations.toggle(), m: () => memories.toggle(), "?": () => showKeys(KEYS), c: act("cancel"), s: act("steer"), p: act("suspend", "resume"), a: answer };
     if (!Object.hasOwn(keys, event.key)) return;
     event.preventDefault();
     keys[event.key]();
@@ -411,6 +416,7 @@ function tokenChanged() {
   showToken();
   connection.restart();
   details.retry();
+  memories.tokenChanged();
 }
 
 function showToken() {

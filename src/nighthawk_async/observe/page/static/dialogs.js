@@ -12,12 +12,13 @@ export function closeDialogsAboutNodes() {
   for (const end of [...endings]) end(null);
 }
 
-export function askForText({ title, text, label, button, isSecret = false, isLong = false, isAboutNode = false, isBad = false }) {
+export function askForText({ title, text, label, button, isSecret = false, isLong = false, isAboutNode = false, isBad = false, value = "" }) {
   const field = isLong
     ? element("textarea", { attributes: { "aria-label": label } })
     : element("input", {
         attributes: { "aria-label": label, type: isSecret ? "password" : "text", autocomplete: "off" },
       });
+  field.value = value;
   const content = isLong ? [field, element("p", { className: "quiet", text: LONG_HINT })] : [field];
   return show({ title, text, content, button, isAboutNode, isBad, valueOf: () => field.value.trim() || null });
 }

@@ -11,6 +11,7 @@ export const KEYS = [
   ["f", "next failure"],
   ["g", "chart of tokens, cost and latency over time"],
   ["e", "cases and trials of evaluations"],
+  ["m", "records of the memory"],
   ["c", "cancel, after a confirmation"],
   ["s", "steer; Ctrl+Enter sends the message, Enter begins a new line"],
   ["p", "suspend or resume"],

@@ -21,6 +21,23 @@ export async function readBudgets() {
   return response.ok ? (await response.json()).budgets : [];
 }
 
+// Records of the memory; throws what is wrong.
+export async function findRecords(text, signal) {
+  const response = await fetch(`api/memory?${new URLSearchParams({ text })}`, { headers: authorization(), signal, cache: "no-store" });
+  return (await answerOf(response)).records;
+}
+
+export async function changeRecord(action, body) {
+  const headers = { ...authorization(), "Content-Type": "application/json" };
+  return answerOf(await fetch(`api/memory/${action}`, { method: "POST", headers, body: JSON.stringify(body) }));
+}
+
+async function answerOf(response) {
+  const answer = await response.json().catch(() => ({}));
+  if (!response.ok) throw Object.assign(new Error(answer.detail ?? `The service answers ${response.status}.`), { status: response.status });
+  return answer;
+}
+
 // The ids of the nodes that hold a text; null when the service does not answer.
 export async function findNodes(text, stream, signal) {
   if (isFile) return recordedNodesWith(text);

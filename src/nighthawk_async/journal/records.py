@@ -556,6 +556,8 @@ class RecordIndex:
         Raises:
             JournalDivergenceError: It was, or was not, so the program has changed.
         """
+        if not self._frames:
+            return  # as in the first life of a run
         parent, new = self._first_new(place)
         if parent is not None and is_awaited(new) and (left := self.left_in(parent)):
             self._refuse_new(f"{parent}/{new}", f"has {left[0]} there")

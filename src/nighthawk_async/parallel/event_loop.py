@@ -28,15 +28,17 @@ class EventLoop:
         anyio.NoEventLoopError: No event loop is running.
     """
 
-    __slots__ = ("_token",)
+    __slots__ = ("_thread", "_token")
 
     def __init__(self) -> None:
         self._token = current_token()
+        self._thread = threading.get_ident()
 
     @property
     def is_here(self) -> bool:
         """Whether it runs on the current thread."""
-        return find_running_loop() == self._token
+        # Only its own thread is asked: elsewhere, AnyIO would look for a loop and make an error of not finding one.
+        return threading.get_ident() == self._thread and find_running_loop() == self._token
 
     def call(self, function: Callable[[*Arguments], None], *args: *Arguments) -> None:
         """Call a synchronous function on it: directly on its thread, or from a thread without an event loop.

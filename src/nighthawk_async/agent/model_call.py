@@ -132,9 +132,10 @@ class GovernedStream(ForwardedStream):
 
     async def next_of_source(self) -> ModelEvent:
         """Return the next event of the source, inside of all policies. Internal."""
-        span = self._span
+        span, events = self._span, self.events
+        assert events is not None
         try:
-            event = await (super().__anext__() if span is None else self._next_in_span(span))
+            event = await (events.__anext__() if span is None else self._next_in_span(span))
         except StopAsyncIteration:
             raise
         except Exception as error:

@@ -355,12 +355,15 @@ class _Sending:
         return await self._stream.leave(exception_type, exception, traceback)
 
 
-async def load_price(model: Model) -> None:
+async def load_price(model: Model, stream: object = None) -> None:
     """Let a model look up its price, before a request to it is measured, shown or sent.
 
     Args:
         model: The model to ask.
+        stream: The stream that is about to be entered; nothing is waited for if it does that by itself.
     """
+    if isinstance(stream, ResponseStream) and stream.loads_price:
+        return
     # An object without the method is asked for it first, because `isinstance` takes long to deny a protocol.
     if hasattr(model, "load_price") and isinstance(model, HasCurrentPrice):
         await model.load_price()

@@ -159,9 +159,9 @@ def run(
         policies: The program's own policies, one or a list: objects of classes derived from
             `nighthawk_async.Policy`. Of these twelve arguments, permissions, egress, budgets and the level of
             code hold in nested runs as well.
-        many_steps: Whether thousands of steps will be in flight at once: while the run lasts, Python's garbage
-            collector looks less often, in the whole process. It takes up to half of the time of such a run
-            otherwise. A threshold that the program has set higher stays.
+        many_steps: Whether thousands of steps will be in flight at once: while the run lasts, Python's
+            garbage collector looks less often, in the whole process. Otherwise it takes up to half of the
+            time of such a run. A threshold that the program has set higher stays.
         unknown: Any other argument is refused.
 
     Returns:

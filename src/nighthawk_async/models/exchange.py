@@ -83,7 +83,7 @@ class Exchange(ResponseStream):
         pool_source: SenderSource,
         pacer_source: PacerSource,
         load_price: PriceSource,
-        price: ModelPrice | None | Unset = UNSET,
+        price: ModelPrice | Unset | None = UNSET,
     ) -> None:
         self._plan = plan
         self._endpoint = plan.endpoint

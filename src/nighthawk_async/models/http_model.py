@@ -188,8 +188,8 @@ class HttpModel:
         """
         return self._memory.prepare(settings)
 
-    def _price_until_loaded(self) -> ModelPrice | None | Unset:
-        """The price until that list is imported which knows a better one; UNSET where nothing is waited for."""
+    def _price_until_loaded(self) -> ModelPrice | Unset | None:
+        """The price until the list of prices is imported; UNSET where nothing is waited for."""
         if self._price_source is None or is_loaded():
             return UNSET
         load_meanwhile()

@@ -1,8 +1,8 @@
 """The price of a model at the moment, and the usage and cost of a request over all its attempts.
 
 The price is from genai-prices where that is installed, else from the catalog. Importing genai-prices takes
-0.2 seconds, so a thread does that while the first response is awaited, or when a price is needed before. Its own data are used, or those to
-which the program has updated it; nothing is fetched here.
+0.2 seconds, so a thread does that while the first response is awaited, or when a price is needed before. Its
+own data are used, or those to which the program has updated it; nothing is fetched here.
 """
 
 import importlib

@@ -37,7 +37,7 @@ class EventLoop:
     @property
     def is_here(self) -> bool:
         """Whether it runs on the current thread."""
-        # Only its own thread is asked: elsewhere, AnyIO would look for a loop and make an error of not finding one.
+        # Only its own thread is asked: elsewhere, AnyIO would make an error of finding no loop.
         return threading.get_ident() == self._thread and find_running_loop() == self._token
 
     def call(self, function: Callable[[*Arguments], None], *args: *Arguments) -> None:

@@ -372,7 +372,7 @@ def _native_events(recorded: RecordedNativeCall, *, is_complete: bool) -> list[M
 
 
 def _recorded_usage(usage: Usage) -> dict[str, Any]:
-    """The fields of a usage that are not as by default: `plain` looks at those alone, which takes it a while."""
+    """The fields of a usage that are not as by default; `plain`, which takes long, looks at those alone."""
     values = zip(_USAGE_FIELDS, _usage_values(usage), _USAGE_DEFAULTS, strict=True)
     differing = {name: plain(value) for name, value, default in values if value is not default}
     return {name: value for name, value in differing.items() if value != _NO_USAGE[name]}

@@ -127,7 +127,7 @@ class TokenMeasure:
         return tokens + _tokens_beside_text(request)
 
     def most_bytes_of(self, request: ModelRequest, text: "RequestText") -> int:
-        """A larger bound on the same, for which nothing is counted: a text has at most as many tokens as bytes.
+        """A larger bound on the same, without counting: a text has at most as many tokens as bytes.
 
         Args:
             request: The request.

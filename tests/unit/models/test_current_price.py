@@ -334,7 +334,9 @@ async def test_the_first_request_does_not_wait_for_the_import(monkeypatch: pytes
     def answer(request: object) -> ModelReply:
         has_arrived.set()
         done = ToolCall(id="1", name="nh_outcome", arguments='{"kind": "pass"}')
-        return ModelReply(tool_calls=(done,), usage=nh.Usage(requests=1, input_tokens=1_000, output_tokens=100))
+        return ModelReply(
+            tool_calls=(done,), usage=nh.Usage(requests=1, input_tokens=1_000, output_tokens=100)
+        )
 
     monkeypatch.setattr(genai_prices, "calc_price", calc_price_later)
     async with ModelServer(answer) as server:

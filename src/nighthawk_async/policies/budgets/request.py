@@ -45,7 +45,7 @@ from .shared import SharedReservation
 from .terms import Amount, Amounts, Resource
 
 _PLENTY = 64
-"""Where there is room for as many times the bytes of a request, these are set aside, and its tokens are not counted."""
+"""Where there is room for as many times the bytes of a request, these are set aside: no token is counted."""
 
 _LONG_CHARACTERS = 200_000
 """A longer request is measured in a worker thread, because it would block the event loop for too long."""
@@ -61,7 +61,7 @@ class BudgetedRequest:
         accounts: The accounts, outermost first.
         measure: Measures texts.
         bound: The upper bound; None when no account limits tokens or money.
-        count: Returns the upper bound by the tokens of the request, where its bytes were enough to reserve it.
+        count: Returns the upper bound by the tokens of the request, where that of its bytes is reserved.
         reservation: The reservation.
     """
 

@@ -21,7 +21,7 @@ from .natural_steps import open_natural_steps, scripts_of
 __all__ = ["KINDS"]
 
 KINDS = ("scripted_one", "scripted_two", "scripted_budget", "http_one", "http_two", "raw_two")
-"""A canned model with one and two responses, with one under a budget of tokens; both over HTTP; the raw floor."""
+"""A canned model with one and two responses, one under a budget of tokens; both over HTTP; the raw floor."""
 
 WARM_STEPS = 10
 

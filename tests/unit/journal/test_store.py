@@ -90,12 +90,12 @@ async def test_a_step_is_seen_by_others_while_its_model_is_asked(tmp_path: Path)
         assert seen == places(store, "step")
         assert len(seen) == 2
         looked: list[int] = []
-        looking = AnsweringModel(
-            lambda prompt, turn: (
-                looked.append(len(places(store, "step", run_id="run-2"))) or assigning("loud", "word.upper()")
-            )
-        )
-        await live(store, looking, program, "run-2")
+
+        def look(prompt: str, turn: int) -> ModelResponse:
+            looked.append(len(places(store, "step", run_id="run-2")))
+            return assigning("loud", "word.upper()")
+
+        await live(store, AnsweringModel(look), program, "run-2")
         assert looked == [1, 2]
 
 

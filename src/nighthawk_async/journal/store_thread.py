@@ -97,9 +97,10 @@ class StoreThread:
         with self._lock:
             thread, self._is_closed = self._thread, True
             self._thread = None
+            jobs, self._later = self._later, []
         atexit.unregister(self.close)
         if thread is not None and self._process == os.getpid():  # a forked process has no such thread
-            self._jobs.put(self._later)
+            self._jobs.put(jobs)
             self._jobs.put(None)
             thread.join(_CLOSE_SECONDS)
 

@@ -28,17 +28,15 @@ class EventLoop:
         anyio.NoEventLoopError: No event loop is running.
     """
 
-    __slots__ = ("_thread", "_token")
+    __slots__ = ("_token",)
 
     def __init__(self) -> None:
         self._token = current_token()
-        self._thread = threading.get_ident()
 
     @property
     def is_here(self) -> bool:
         """Whether it runs on the current thread."""
-        # Only its own thread is asked: elsewhere, AnyIO would make an error of finding no loop.
-        return threading.get_ident() == self._thread and find_running_loop() == self._token
+        return find_running_loop() == self._token
 
     def call(self, function: Callable[[*Arguments], None], *args: *Arguments) -> None:
         """Call a synchronous function on it: directly on its thread, or from a thread without an event loop.
@@ -86,11 +84,12 @@ def _context_on_asyncio() -> Context:
 class LoopEvent:
     """An event of the event loop on which it is made; any thread may set it."""
 
-    __slots__ = ("_event", "_loop")
+    __slots__ = ("_event", "_loop", "_thread")
 
     def __init__(self) -> None:
         self._event = anyio.Event()
         self._loop = EventLoop()
+        self._thread = threading.get_ident()
 
     async def wait(self) -> None:
         """Wait until it is set."""
@@ -98,7 +97,8 @@ class LoopEvent:
 
     def set(self) -> None:
         """Set it, without waiting for the event loop to notice."""
-        if self._loop.is_here:
+        # In a thread without a loop, AnyIO makes an error of finding none, which takes long.
+        if threading.get_ident() == self._thread and self._loop.is_here:
             self._event.set()
             return
         with suppress(RuntimeError):  # the loop and its waiting tasks have ended

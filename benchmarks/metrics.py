@@ -54,6 +54,7 @@ _ALL = (
             # A response arrives in more or fewer pieces, as the server gets the processor.
             ("http_one", "in one round trip over HTTP", 0.06),
             ("http_two", "in two round trips over HTTP", 0.06),
+            ("raw_two", "of the raw floor, a socket and msgspec, in two round trips", 0.06),
         )
     ),
     Metric(

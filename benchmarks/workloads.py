@@ -171,7 +171,10 @@ SINGLE_CONNECTIONS = Subject(name="single-connections", program="single_connecti
 STREAMED_FLOOR = replace(
     SINGLE_CONNECTIONS, name="single-connections-streamed", options={"is_streamed": True}
 )
+RAW_SOCKET = Subject(name="raw-socket", program="raw_socket")
 OTHER_FLOORS = (
+    RAW_SOCKET,
+    replace(RAW_SOCKET, name="raw-socket-trio", backend="trio"),
     replace(HTTPX_LOOP, name="httpx-loop-streamed", options={"is_streamed": True}),
     replace(SINGLE_CONNECTIONS, name="single-connections-trio", backend="trio"),
     STREAMED_FLOOR,

@@ -15,13 +15,13 @@ import anyio
 import nighthawk_async as nh
 
 from ..cases.steps import EXPECTED, assign, canned_model, executor_of
-from . import server_client
+from . import raw_socket, server_client
 from .natural_steps import open_natural_steps, scripts_of
 
 __all__ = ["KINDS"]
 
-KINDS = ("scripted_one", "scripted_two", "scripted_budget", "http_one", "http_two")
-"""A canned model with one and two responses, with one under a budget of tokens; and the two over HTTP."""
+KINDS = ("scripted_one", "scripted_two", "scripted_budget", "http_one", "http_two", "raw_two")
+"""A canned model with one and two responses, one under a budget of tokens; both over HTTP; the raw floor."""
 
 WARM_STEPS = 10
 
@@ -88,6 +88,10 @@ async def main(server: str, steps: int, callgrind: Callgrind) -> None:
         base_url = server_client.put_script(server, f"counted-{in_one_trip}", script)
         async with open_natural_steps(base_url, "assign") as step:
             await count(step, steps, callgrind)
+    script = {**raw_socket.SCRIPTS["assign"], "first_byte_seconds": 0.0}
+    base_url = server_client.put_script(server, "counted-raw", script)
+    async with raw_socket.open_steps(base_url, "assign") as step:
+        await count(step, steps, callgrind)
 
 
 if __name__ == "__main__":

@@ -144,6 +144,11 @@ class ResponseStream(AbstractAsyncContextManager["ResponseStream"], AsyncIterato
         return True
 
     @property
+    def loads_price(self) -> bool:
+        """Whether it looks up the price of its model by itself, so that nobody need do that before."""
+        return False
+
+    @property
     def arrived_at(self) -> float:
         """The arrival time of the chunk that held the last event, by `time.perf_counter`.
 

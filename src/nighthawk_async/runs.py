@@ -38,12 +38,14 @@ from .types.unset import UNSET, Unset
 if TYPE_CHECKING:
     from .agent.task import AgentTask, Conversation
     from .compaction import compaction
+    from .policies import many_steps as many_steps_policy
     from .skills import skill as skill_types
 
     located: LocatedStores
 else:
     compaction = LazyModule("nighthawk_async.compaction.compaction")  # most conversations are short
     located = LazyModule("nighthawk_async.journal.located")  # most runs have no journal, or a store
+    many_steps_policy = LazyModule("nighthawk_async.policies.many_steps")  # most runs have few steps at once
     skill_types = LazyModule("nighthawk_async.skills.skill")  # few programs have skills
 
 Parameters = ParamSpec("Parameters")
@@ -101,6 +103,7 @@ def run(
     concurrent_mutation: "mutation_types.ConcurrentMutation | Unset" = UNSET,
     code: "CodeLevelName | CodeLevel | Unset" = UNSET,
     policies: "Policy | Sequence[Policy] | Unset | None" = UNSET,
+    many_steps: bool = False,
     **unknown: Never,
 ) -> Run:
     """Run the steps inside with a model.
@@ -156,6 +159,9 @@ def run(
         policies: The program's own policies, one or a list: objects of classes derived from
             `nighthawk_async.Policy`. Of these twelve arguments, permissions, egress, budgets and the level of
             code hold in nested runs as well.
+        many_steps: Whether thousands of steps will be in flight at once: while the run lasts, Python's
+            garbage collector looks less often, in the whole process. Otherwise it takes up to half of the
+            time of such a run. A threshold that the program has set higher stays.
         unknown: Any other argument is refused.
 
     Returns:
@@ -206,6 +212,8 @@ def run(
                 arguments["human"] = default_handler
         enclosing = _EVERYWHERE if parent is None else parent.policies.of_inner_run()
         inside = with_arguments(enclosing, arguments, InnerScope(executor, is_added=True), entry=run)
+        if many_steps:
+            inside = inside.with_policy(many_steps_policy.ManySteps())
         return inside if offered is None else skill_types.with_skills(inside, offered)
 
     return Run(

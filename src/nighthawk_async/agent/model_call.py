@@ -132,9 +132,10 @@ class GovernedStream(ForwardedStream):
 
     async def next_of_source(self) -> ModelEvent:
         """Return the next event of the source, inside of all policies. Internal."""
-        span = self._span
+        span, events = self._span, self.events
+        assert events is not None
         try:
-            event = await (super().__anext__() if span is None else self._next_in_span(span))
+            event = await (events.__anext__() if span is None else self._next_in_span(span))
         except StopAsyncIteration:
             raise
         except Exception as error:
@@ -354,12 +355,15 @@ class _Sending:
         return await self._stream.leave(exception_type, exception, traceback)
 
 
-async def load_price(model: Model) -> None:
+async def load_price(model: Model, stream: object = None) -> None:
     """Let a model look up its price, before a request to it is measured, shown or sent.
 
     Args:
         model: The model to ask.
+        stream: The stream that is about to be entered; nothing is waited for if it does that by itself.
     """
+    if isinstance(stream, ResponseStream) and stream.loads_price:
+        return
     # An object without the method is asked for it first, because `isinstance` takes long to deny a protocol.
     if hasattr(model, "load_price") and isinstance(model, HasCurrentPrice):
         await model.load_price()

@@ -267,7 +267,6 @@ class Asker:
         )
         if self.conversation.may_be_due(request) and await self.conversation.find_excess(request) is not None:
             active_fitting().check_size(self.step_id, self.conversation, self.model, request)
-        await load_price(self.model)
         response = _Response()
         failure: ModelError | None = None
         stream: object = None
@@ -275,6 +274,7 @@ class Asker:
         partial_answer = find_partial_answer(environment)
         try:
             stream = opened = stream_in(environment, self.model, request)
+            await load_price(self.model, opened)
             async with opened as events:
                 async for event in events:
                     _take(response, event)

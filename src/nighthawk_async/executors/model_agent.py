@@ -60,11 +60,11 @@ class ModelAgent:
         stream: object = None
         environment = find_environment()
         partial_answer = find_partial_answer(environment)
-        await load_price(self.model)
 
         async with BareTaskGroup() as task_group:
             try:
                 stream = response = stream_in(environment, self.model, request)
+                await load_price(self.model, response)
                 if isinstance(response, ResponseStream) and loop.has_turn_left:
                     task.watch_messages(_Steered(response, task_group))
                 async with response as events:

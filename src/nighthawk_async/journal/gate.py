@@ -143,8 +143,7 @@ class Gate:
 
     def _seconds_given_up(self, place: str) -> float | None:
         """The longest time to wait for the cancellation of a function; None if no life has cancelled it."""
-        function = function_place(place)
-        if function is None:
+        if not self._index.has_errors or (function := function_place(place)) is None:
             return None
         record = self._index.find_handled(function, "decision")
         if record is None or self._index.was_interrupted_at(record):

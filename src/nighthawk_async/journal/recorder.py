@@ -65,6 +65,7 @@ class RunRecorder:
         epoch: The number of this life.
         records: The records of earlier lives, in order.
         append: Hands records to the store.
+        append_later: The same for records that may be written with the next ones; None for `append`.
         hold: Makes sure that this life still has the run; see `StoreThread.hold`.
         durability: The time at which the run waits for its records.
         new_code: The handling of code that the records do not have.
@@ -97,6 +98,7 @@ class RunRecorder:
         life: str | None = None,
         lives: Mapping[int, LifeTimes] = MappingProxyType({}),
         writers: Writers | None = None,
+        append_later: Append | None = None,
     ) -> None:
         self.run_id = run_id
         self.epoch = epoch
@@ -106,6 +108,8 @@ class RunRecorder:
         self.waits_for_responses = durability == "response"
         self.rules = rules
         self._append = append
+        # Workers that write themselves are given a call when what came before it is written.
+        self._append_later = append if append_later is None or writers is not None else append_later
         self.hold = hold
         self._new_code: NewCode = new_code
         counting = records_that_count(records)
@@ -470,7 +474,9 @@ class RunRecorder:
                 self._note_cleanup()
             now, first = time.time(), self._seq + 1
             self._seq += len(records)
-            self._last_written = written = self._append(
+            is_step = len(records) == 1 and records[0][1] == "step"
+            append = self._append_later if is_step else self._append  # the response follows, or an error
+            self._last_written = written = append(
                 [
                     Record(seq=seq, place=place, kind=kind, epoch=self.epoch, at=now, body=body)
                     for seq, (place, kind, body) in enumerate(records, first)

@@ -556,6 +556,8 @@ class RecordIndex:
         Raises:
             JournalDivergenceError: It was, or was not, so the program has changed.
         """
+        if not self._frames:
+            return  # as in the first life of a run
         parent, new = self._first_new(place)
         if parent is not None and is_awaited(new) and (left := self.left_in(parent)):
             self._refuse_new(f"{parent}/{new}", f"has {left[0]} there")
@@ -637,6 +639,11 @@ class RecordIndex:
         """The frames of a place, in the order of its records, that this life has not reached."""
         return list(self._left.get(parent, ()))
 
+    @property
+    def has_errors(self) -> bool:
+        """Whether an earlier life recorded an error."""
+        return bool(self._errors)
+
     def find_handled(self, place: str, kind: RecordKind) -> Record | None:
         """Return the latest error of a place that the program handled, and that ended no life.
 
@@ -644,6 +651,8 @@ class RecordIndex:
             place: The place, which has the records below it; see `failure_place`.
             kind: The kind of the record.
         """
+        if not self._errors:
+            return None
         errors = reversed(self._errors.get((place, kind), ()))
         return next((each for each in errors if self.is_handled(each)), None)
 

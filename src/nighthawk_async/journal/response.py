@@ -119,11 +119,16 @@ class JournaledResponse(ForwardedStream):
             self._end_work()
 
     async def __anext__(self) -> ModelEvent:
+        assert self.events is not None
         if self._is_replay:
-            assert self.events is not None
             return await self.events.__anext__()  # directly, because most events of a resumed run come here
         while not self._has_ended:
-            event = await self._next_event()
+            try:
+                event = await self.events.__anext__()
+            except (ModelError, ConfigurationError) as error:
+                self._keep_failure(error)
+                await self._recorder.departures.leave(self._place)
+                raise
             self._events.append(event)
             if isinstance(event, ResponseFinished):
                 self._has_ended = True
@@ -137,14 +142,6 @@ class JournaledResponse(ForwardedStream):
         if self._held:
             return self._held.popleft()
         return await super().__anext__()  # the end of the source, as it gives it
-
-    async def _next_event(self) -> ModelEvent:
-        try:
-            return await super().__anext__()
-        except (ModelError, ConfigurationError) as error:
-            self._keep_failure(error)
-            await self._recorder.departures.leave(self._place)
-            raise
 
     async def _find_exchange(self) -> RecordedExchange | None:
         """Wait for the turn of the recorded response; None where the model has to be asked.

@@ -32,6 +32,8 @@ Result = TypeVar("Result")
 Given = ParamSpec("Given")
 
 _MOST_BATCH = 1_000
+_SOON_SECONDS = 0.1
+"""The longest time for which records wait that are to be written with the next ones."""
 _CLOSE_SECONDS = 60.0
 
 CommitListener: TypeAlias = Callable[[Literal["before", "after"], Sequence[Record]], object]
@@ -76,8 +78,10 @@ class StoreThread:
         self._writer = writer
         self._token = uuid.uuid4().hex[:8]
         self._process = 0  # of the thread
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[Sequence[_Job] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
+        self._later: list[_Job] = []  # what is written with the next job, or soon
+        self._looks_soon = False  # whether the thread is about to look for it by itself
         self._thread: threading.Thread | None = None
         self._is_closed = False
         # Used by the thread alone:
@@ -93,8 +97,10 @@ class StoreThread:
         with self._lock:
             thread, self._is_closed = self._thread, True
             self._thread = None
+            jobs, self._later = self._later, []
         atexit.unregister(self.close)
         if thread is not None and self._process == os.getpid():  # a forked process has no such thread
+            self._jobs.put(jobs)
             self._jobs.put(None)
             thread.join(_CLOSE_SECONDS)
 
@@ -118,6 +124,16 @@ class StoreThread:
         """
         written: Acknowledgement[None] = Acknowledgement()
         self._put(_Append(run_id=run_id, epoch=epoch, records=records, written=written))
+        return written
+
+    def append_later(self, run_id: str, epoch: int, records: Sequence[Record]) -> Acknowledgement[None]:
+        """Hand in records that nobody waits for: they are written with the next job, or soon.
+
+        Returns:
+            Their acknowledgement, as `append` does.
+        """
+        written: Acknowledgement[None] = Acknowledgement()
+        self._put(_Append(run_id=run_id, epoch=epoch, records=records, written=written), is_urgent=False)
         return written
 
     def hold(self, run_id: str, epoch: int) -> Acknowledgement[None] | None:
@@ -218,7 +234,7 @@ class StoreThread:
         """
         self._also_renewed.append(renew)
 
-    def _put(self, job: _Job) -> None:
+    def _put(self, job: _Job, *, is_urgent: bool = True) -> None:
         with self._lock:
             if self._is_closed:
                 raise JournalStoreError(f"the journal {self.address} is closed")
@@ -233,7 +249,13 @@ class StoreThread:
                 self._thread = threading.Thread(target=self._work, name=name, daemon=True)
                 self._thread.start()
                 atexit.register(self.close)  # so that a file that nobody closes has no log beside it
-            self._jobs.put(job)
+            self._later.append(job)
+            if is_urgent:
+                jobs, self._later = self._later, []
+                self._jobs.put(jobs)
+            elif not self._looks_soon:
+                self._looks_soon = True
+                self._jobs.put(())  # a thread that does not wait for long needs no such call
 
     def _work(self) -> None:
         """Do the jobs, until the store is closed.
@@ -285,24 +307,32 @@ class StoreThread:
         """The next jobs, maybe none; None at the end."""
         has_leases = bool(self._leases or self._also_renewed)
         wait = max(0.0, renewed_at + tables.LEASE_SECONDS / 3 - time.monotonic()) if has_leases else None
+        if self._looks_soon:
+            wait = _SOON_SECONDS if wait is None else min(wait, _SOON_SECONDS)
         try:
-            first = self._jobs.get(timeout=wait)
+            jobs = self._jobs.get(timeout=wait)
         except queue.Empty:
-            return []
+            return self._take_later()
         batch: list[_Job] = []
-        job: _Job | None = first
-        while job is not None:
-            batch.append(job)
-            if len(batch) == _MOST_BATCH:
+        while jobs is not None:
+            batch += jobs
+            if len(batch) >= _MOST_BATCH:
                 return batch
             try:
-                job = self._jobs.get_nowait()
+                jobs = self._jobs.get_nowait()
             except queue.Empty:
                 return batch
         if batch:
             self._jobs.put(None)  # the end comes after these
             return batch
         return None
+
+    def _take_later(self) -> list[_Job]:
+        """The jobs that no other one has come for. Where there are none, the thread need not look again."""
+        with self._lock:
+            jobs, self._later = self._later, []
+            self._looks_soon = bool(jobs)
+            return jobs
 
     def _do(self, jobs: Sequence[_Job]) -> None:
         if isinstance(jobs[0], _Task):

@@ -26,6 +26,7 @@ from ..ports import AttemptUsage, ResendCheck, ResponseStream, may_send_again
 from ..tracing import find_trace_context
 from ..types.messages import UserContent
 from ..types.model import ModelEvent, ModelPrice, ResponseFailed, ResponseFinished, UsageReported
+from ..types.unset import UNSET, Unset
 from ..types.usage import Usage
 from .byte_exchange import ByteExchange, RequestSource
 from .debug_log import RequestLog
@@ -67,6 +68,8 @@ class Exchange(ResponseStream):
         pool_source: Provides the pool.
         pacer_source: Provides the pacer.
         load_price: Looks up the price.
+        price: The price that holds until it is looked up, when the head of a response has arrived; UNSET to
+            look it up before the request is sent.
     """
 
     _pool: RequestSource
@@ -81,10 +84,12 @@ class Exchange(ResponseStream):
         pool_source: SenderSource,
         pacer_source: PacerSource,
         load_price: PriceSource,
+        price: ModelPrice | Unset | None = UNSET,
     ) -> None:
         self._plan = plan
         self._endpoint = plan.endpoint
         self._load_price = load_price
+        self._price_until_then = price
         self._pool_source = pool_source
         self._pacer_source = pacer_source
         self._resend_check: ResendCheck | None = None
@@ -116,6 +121,11 @@ class Exchange(ResponseStream):
         return _may_have_consumed(self._attempt) or (self._sent > 0 and self._tally.may_have_lost)
 
     @property
+    def loads_price(self) -> bool:
+        """True: it looks the price up while it arrives."""
+        return True
+
+    @property
     def arrived_at(self) -> float:
         """The arrival time of the last chunk of the response, by `time.perf_counter`."""
         return self._arrived_at
@@ -137,7 +147,8 @@ class Exchange(ResponseStream):
 
     async def __aenter__(self) -> Self:
         try:
-            self._tally = UsageTally(await self._load_price())
+            price = self._price_until_then
+            self._tally = UsageTally(await self._load_price() if price is UNSET else price)
             pool_in_use = self._pool_source()
             self._pool = await pool_in_use.__aenter__()
             self._pool_in_use = pool_in_use
@@ -171,6 +182,7 @@ class Exchange(ResponseStream):
             try:
                 return await self._send_in_turn()
             except ModelError as error:
+                await self._find_price()
                 delay = await self._next_delay(error, is_sent=self._sent > sent_before)
                 if delay is None:
                     if not self._tally.has_lost:
@@ -234,6 +246,7 @@ class Exchange(ResponseStream):
             if self._log is not None and raw.status:
                 self._log.answered(raw.status, raw.headers)
         permit.accepted()
+        await self._find_price()
         body = self._body = ResponseBody(raw, plan, self._endpoint, self._turns, is_whole=is_whole)
         events: list[ModelEvent] = []
         while not body.is_complete:
@@ -245,6 +258,12 @@ class Exchange(ResponseStream):
                     self._limits.note_output()
                     return events
         return events
+
+    async def _find_price(self) -> None:
+        """Look the price up, if that has not been done: what is reported from now on may cost something."""
+        if self._price_until_then is not UNSET:
+            self._tally.price = await self._load_price()
+            self._price_until_then = UNSET
 
     # Decide: whether the request is sent again.
 

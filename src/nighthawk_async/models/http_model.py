@@ -9,6 +9,7 @@ from uuid import uuid4
 from ..catalog.providers import RetryRules
 from ..ports import ResponseStream
 from ..types.model import ModelCapabilities, ModelPrice, ModelRequest
+from ..types.unset import UNSET, Unset
 from ..wire.codec import Codec, DemandsMaxTokens, EncodedRequest
 from .endpoint import Endpoint
 from .exchange import Exchange, PoolSource, PriceSource
@@ -16,6 +17,7 @@ from .fitting import FeatureCheck, RequestRules, estimate_input_tokens, fit_requ
 from .http_pool import open_http_pool
 from .pacing import Demand, PacerSource, pacer_of_request
 from .prepared_settings import HttpRequestPlan, PreparedSettings, SettingsMemory
+from .pricing import is_loaded, load_meanwhile
 
 if TYPE_CHECKING:
     from .uploads import UploadTerms
@@ -172,6 +174,7 @@ class HttpModel:
             pool_source=sender,
             pacer_source=self._pacer_source,
             load_price=self.load_price,
+            price=self._price_until_loaded(),
         )
 
     def prepare(self, settings: Mapping[str, Any]) -> PreparedSettings:
@@ -184,6 +187,13 @@ class HttpModel:
             ConfigurationError: A setting is bad.
         """
         return self._memory.prepare(settings)
+
+    def _price_until_loaded(self) -> ModelPrice | Unset | None:
+        """The price until the list of prices is imported; UNSET where nothing is waited for."""
+        if self._price_source is None or is_loaded():
+            return UNSET
+        load_meanwhile()
+        return self.capabilities.price
 
     def plan(self, request: ModelRequest, settings: PreparedSettings) -> HttpRequestPlan:
         """The request as it is to be sent.

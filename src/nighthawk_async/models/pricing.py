@@ -1,13 +1,14 @@
 """The price of a model at the moment, and the usage and cost of a request over all its attempts.
 
 The price is from genai-prices where that is installed, else from the catalog. Importing genai-prices takes
-0.2 seconds, so a worker thread does that when the first price is needed. Its own data are used, or those to
-which the program has updated it; nothing is fetched here.
+0.2 seconds, so a thread does that while the first response is awaited, or when a price is needed before. Its
+own data are used, or those to which the program has updated it; nothing is fetched here.
 """
 
 import importlib
 import importlib.util
 import logging
+import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -66,7 +67,7 @@ class CurrentPrice:
 
     async def load(self) -> ModelPrice | None:
         """Return the price; None when it is unknown. The first call may wait for the import."""
-        if not _is_loaded():
+        if not is_loaded():
             await _load()
         return self.find()
 
@@ -174,13 +175,26 @@ def _import_library() -> ModuleType | None:
     return library
 
 
-def _is_loaded() -> bool:
+def is_loaded() -> bool:
+    """Whether a price can be looked up without waiting for the import."""
     return _import_library.cache_info().currsize > 0
+
+
+_AFTER_SENDING = 0.02
+"""Seconds after which the import begins: a request that is about to be sent goes first."""
+
+
+def load_meanwhile() -> None:
+    """Have a thread import the library soon; whoever needs a price before it has ended waits as always."""
+    if not is_loaded() and importlib.util.find_spec(_LIBRARY) is not None:
+        importing = threading.Timer(_AFTER_SENDING, _import_library)
+        importing.daemon = True
+        importing.start()
 
 
 async def _load() -> None:
     """Import the library in a worker thread. Tasks that need it meanwhile wait for the same import."""
-    while not _is_loaded():
+    while not is_loaded():
         if importlib.util.find_spec(_LIBRARY) is None:
             _import_library()
             return
@@ -205,11 +219,11 @@ class UsageTally:
     """Adds up one request: the usage reported by failed attempts and by the last one, retries, and the cost.
 
     Args:
-        price: The model's prices; None when they are unknown.
+        price: The model's prices; None when they are unknown. They can be set until usage is reported.
     """
 
     def __init__(self, price: ModelPrice | None) -> None:
-        self._price = price
+        self.price = price
         self._lost = _NOTHING
         self._reported: Usage | None = None
         self._total_reported: Usage | None = None
@@ -276,11 +290,11 @@ class UsageTally:
         total = self._priced(usage)
         if self.failed:
             total += self._lost
-        unpriced = total.requests if self._price is None else total.unpriced_requests
+        unpriced = total.requests if self.price is None else total.unpriced_requests
         if (total.retries, total.unpriced_requests) == (self.retries, unpriced):
             return total
         return replace(total, retries=self.retries, unpriced_requests=unpriced)
 
     def _priced(self, usage: Usage) -> Usage:
         """The usage of one attempt with its cost: the price of a token can depend on the number sent."""
-        return usage if self._price is None else replace(usage, cost=cost_of(usage, self._price))
+        return usage if self.price is None else replace(usage, cost=cost_of(usage, self.price))

@@ -84,11 +84,12 @@ def _context_on_asyncio() -> Context:
 class LoopEvent:
     """An event of the event loop on which it is made; any thread may set it."""
 
-    __slots__ = ("_event", "_loop")
+    __slots__ = ("_event", "_loop", "_thread")
 
     def __init__(self) -> None:
         self._event = anyio.Event()
         self._loop = EventLoop()
+        self._thread = threading.get_ident()
 
     async def wait(self) -> None:
         """Wait until it is set."""
@@ -96,7 +97,8 @@ class LoopEvent:
 
     def set(self) -> None:
         """Set it, without waiting for the event loop to notice."""
-        if self._loop.is_here:
+        # In a thread without a loop, AnyIO makes an error of finding none, which takes long.
+        if threading.get_ident() == self._thread and self._loop.is_here:
             self._event.set()
             return
         with suppress(RuntimeError):  # the loop and its waiting tasks have ended

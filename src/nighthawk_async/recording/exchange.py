@@ -5,8 +5,9 @@ kept whole, at the position where it was complete.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -40,6 +41,11 @@ from .redaction import plain
 
 _RESPONSE_FIELDS = ("response", "usage", "finish", "error")
 _NO_USAGE: Mapping[str, Any] = plain(Usage())
+_USAGE_FIELDS = tuple(_NO_USAGE)
+_FINISH_FIELDS = tuple(each.name for each in fields(ResponseFinished))
+_usage_values: Callable[[Usage], tuple[object, ...]] = attrgetter(*_USAGE_FIELDS)
+_finish_values: Callable[[ResponseFinished], tuple[object, ...]] = attrgetter(*_FINISH_FIELDS)
+_USAGE_DEFAULTS = _usage_values(Usage())
 _COUNTS = frozenset(name for name, value in _NO_USAGE.items() if type(value) is int)
 """The fields of a usage that are plain numbers."""
 
@@ -241,9 +247,9 @@ def record_events(events: Iterable[ModelEvent]) -> dict[str, Any]:
             case CitationAdded():
                 parts.add_citation(event)
             case UsageReported():
-                found["usage"] = _differing(plain(event.usage), _NO_USAGE)
+                found["usage"] = _recorded_usage(event.usage)
             case ResponseFinished():
-                found["finish"] = {name: value for name, value in plain(event).items() if value is not None}
+                found["finish"] = _recorded_finish(event)
             case _:
                 pass
     return {"response": parts.end(), **found}
@@ -279,7 +285,7 @@ def record_consumed(usage: Usage | None, events: Iterable[ModelEvent]) -> dict[s
     """
     reported = [event.usage for event in events if isinstance(event, UsageReported)]
     is_known = usage is None or (bool(reported) and reported[-1] == usage)
-    return None if is_known else _differing(plain(usage), _NO_USAGE)
+    return None if is_known or usage is None else _recorded_usage(usage)
 
 
 def replay_consumed(exchange: RecordedExchange) -> Usage | None:
@@ -365,8 +371,16 @@ def _native_events(recorded: RecordedNativeCall, *, is_complete: bool) -> list[M
     return [started, NativeCallFinished(**msgspec.structs.asdict(recorded))] if is_complete else [started]
 
 
-def _differing(values: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value != defaults[name]}
+def _recorded_usage(usage: Usage) -> dict[str, Any]:
+    """The fields of a usage that are not as by default; `plain`, which takes long, looks at those alone."""
+    values = zip(_USAGE_FIELDS, _usage_values(usage), _USAGE_DEFAULTS, strict=True)
+    differing = {name: plain(value) for name, value, default in values if value is not default}
+    return {name: value for name, value in differing.items() if value != _NO_USAGE[name]}
+
+
+def _recorded_finish(event: ResponseFinished) -> dict[str, Any]:
+    values = zip(_FINISH_FIELDS, _finish_values(event), strict=True)
+    return {name: plain(value) for name, value in values if value is not None}
 
 
 def record_error(error: ModelError | ConfigurationError) -> RecordedError:

@@ -125,11 +125,16 @@ class TokenMeasure:
         kept_tokens, kept_bytes = measure(self._counter, text.kept)
         sent_tokens, sent_bytes = _size(self._counter, text.rest)
         tokens = self._bounded(kept_tokens + sent_tokens, kept_bytes + sent_bytes)
-        tokens += sum(_tokens_of_medium(item) for item in _media(request))
-        tokens += _TOKENS_OF_REQUEST + _TOKENS_OF_MESSAGE * len(request.messages)
-        if request.tools:
-            tokens += _TOKENS_OF_TOOL_USE + _TOKENS_OF_TOOL * len(request.tools)
-        return tokens
+        return tokens + _tokens_beside_text(request)
+
+    def most_bytes_of(self, request: ModelRequest, text: "RequestText") -> int:
+        """A larger bound on the same, without counting: a text has at most as many tokens as bytes.
+
+        Args:
+            request: The request.
+            text: Its text, from `request_text`.
+        """
+        return _length(text.kept) + _length(text.rest) + _tokens_beside_text(request)
 
     def most_tokens(self, text: str) -> int:
         """Upper bound on the tokens of a text.
@@ -171,9 +176,24 @@ def request_text(request: ModelRequest) -> RequestText:
 
 def _size(counter: TokenCounter, text: str) -> tuple[int, int]:
     """The tokens and the bytes of a text."""
-    return counter.count(text), len(text.encode("utf-8", "replace"))
+    return counter.count(text), _length(text)
 
 
+def _length(text: str) -> int:
+    """The bytes of a text."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+
+
+def _tokens_beside_text(request: ModelRequest) -> int:
+    """Upper bound on the tokens of a request beside those of its text."""
+    tokens = sum(_tokens_of_medium(item) for item in _media(request))
+    tokens += _TOKENS_OF_REQUEST + _TOKENS_OF_MESSAGE * len(request.messages)
+    if request.tools:
+        tokens += _TOKENS_OF_TOOL_USE + _TOKENS_OF_TOOL * len(request.tools)
+    return tokens
+
+
+_NO_USES = Usage()
 _LONGEST_KEPT = 64 * 1024
 _kept_size = lru_cache(maxsize=64)(_size)
 
@@ -187,7 +207,7 @@ def find_output_limit(settings: Mapping[str, Any]) -> int:
         settings: The settings of a request.
     """
     in_body = _parts_of_extra_body(settings)
-    if any(part.get(name, 0) is None for part in in_body for name in _OUTPUT_LIMITS):
+    if in_body and any(part.get(name, 0) is None for part in in_body for name in _OUTPUT_LIMITS):
         return 0
     return max(_numbers([settings, *in_body], _OUTPUT_LIMITS), default=0)
 
@@ -199,7 +219,7 @@ def find_unknown_input(settings: Mapping[str, Any]) -> str | None:
         settings: The settings of a request.
     """
     body = _object(settings, "extra_body")
-    parts = (settings, body)
+    parts = (settings, body) if body else (settings,)
     names = (name for part in parts for name in _UNKNOWN_INPUTS if part.get(name) not in (None, [], ""))
     tools = (name for name, _ in added_native_tools(body.get("tools")) if name not in USES)
     return next(chain(names, tools), None)
@@ -217,6 +237,8 @@ def count_native_uses(settings: Mapping[str, Any]) -> tuple[Usage, tuple[str, ..
         ConfigurationError: The setting `native_tools` is malformed.
     """
     body = _object(settings, "extra_body")
+    if not body and settings.get("native_tools") is None:
+        return _NO_USES, ()
     overall: object = body.get("max_tool_calls", settings.get("max_tool_calls"))
     most = overall if isinstance(overall, int) and overall > 0 else None
     tools = [
@@ -277,6 +299,8 @@ def _parts_of_extra_body(settings: Mapping[str, Any]) -> list[Mapping[str, Any]]
     Other objects have fields of the same names with other meanings, the length of the reasoning for example.
     """
     body = _object(settings, "extra_body")
+    if not body:
+        return []
     return [body, *(_object(body, name) for name in _GENERATION_SETTINGS)]
 
 

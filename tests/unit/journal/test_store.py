@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import anyio
@@ -14,9 +15,20 @@ import pytest
 import nighthawk_async as nh
 from nighthawk_async.journal import JournalStoreError, RunInProgressError, RunTakenOverError, tables
 from nighthawk_async.journal.holders import is_alive, process_name
+from nighthawk_async.testing import ModelResponse
 
 from . import durable_runs
-from .durable_runs import change_tables, live, opened, places, shout, shout_synchronously, shouting
+from .durable_runs import (
+    AnsweringModel,
+    assigning,
+    change_tables,
+    live,
+    opened,
+    places,
+    shout,
+    shout_synchronously,
+    shouting,
+)
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("database")]
 
@@ -54,6 +66,37 @@ async def test_who_has_lost_a_run_records_nothing_more_and_begins_no_effect(
     with opened(tmp_path) as store, pytest.raises(RunTakenOverError):
         await live(store, shouting(), program)
     assert not paid
+
+
+async def test_a_step_is_seen_by_others_while_its_model_is_asked(tmp_path: Path) -> None:
+    """Its record is written with the next one, but does not wait for that; the same store sees it at once."""
+    seen: list[str] = []
+
+    def answer(prompt: str, turn: int) -> ModelResponse:
+        # This holds the event loop, so that nothing more is recorded meanwhile.
+        with opened(tmp_path) as other:
+            by_then = time.monotonic() + 30
+            while len(places(other, "step")) == len(seen) and time.monotonic() < by_then:
+                time.sleep(0.01)
+            seen.append(places(other, "step")[-1])
+        return assigning("loud", "word.upper()")
+
+    async def program() -> None:
+        for word in "ab":
+            assert await shout(word) == word.upper()
+
+    with opened(tmp_path) as store:
+        await live(store, AnsweringModel(answer), program)
+        assert seen == places(store, "step")
+        assert len(seen) == 2
+        looked: list[int] = []
+
+        def look(prompt: str, turn: int) -> ModelResponse:
+            looked.append(len(places(store, "step", run_id="run-2")))
+            return assigning("loud", "word.upper()")
+
+        await live(store, AnsweringModel(look), program, "run-2")
+        assert looked == [1, 2]
 
 
 def test_the_holder_of_a_lease_is_known_by_its_process() -> None:

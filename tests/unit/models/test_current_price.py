@@ -323,6 +323,35 @@ async def test_without_observers_and_budgets_a_request_costs_that_too() -> None:
 
 @pytest.mark.anyio
 @pytest.mark.usefixtures("dear_models")
+async def test_the_first_request_does_not_wait_for_the_import(monkeypatch: pytest.MonkeyPatch) -> None:
+    has_arrived = Event()
+    calc_price = genai_prices.calc_price
+
+    def calc_price_later(*args: Any, **settings: Any) -> Any:
+        assert has_arrived.wait(10), "the request waits for the prices"
+        return calc_price(*args, **settings)
+
+    def answer(request: object) -> ModelReply:
+        has_arrived.set()
+        done = ToolCall(id="1", name="nh_outcome", arguments='{"kind": "pass"}')
+        return ModelReply(
+            tool_calls=(done,), usage=nh.Usage(requests=1, input_tokens=1_000, output_tokens=100)
+        )
+
+    monkeypatch.setattr(genai_prices, "calc_price", calc_price_later)
+    async with ModelServer(answer) as server:
+        settings = {"base_url": server.base_url, "api_key": "k", "max_tokens": 1_000}
+        configuration = nh.StepExecutorConfiguration(model="openai-chat:gpt-4.1", model_settings=settings)
+        async with nh.run(configuration) as run:
+            await act()
+            first = run.usage_meter.usage.cost
+            await act()
+    assert (first, run.usage_meter.usage.cost) == (Decimal("1.9"), Decimal("3.8"))
+    assert run.usage_meter.usage.unpriced_requests == 0
+
+
+@pytest.mark.anyio
+@pytest.mark.usefixtures("dear_models")
 async def test_a_budget_reserves_by_the_price_that_it_charges_by() -> None:
     async with served() as configuration, nh.run(configuration):
         with pytest.raises(nh.BudgetExceededError, match="no room"):

@@ -199,6 +199,21 @@ class BudgetAccount:
                 return self._breach(resource, limit, amount)
         return None
 
+    def has_plenty(self, asked: Amounts, times: int) -> bool:
+        """Whether there is room for so many times an amount, and it is this account alone that says so.
+
+        Args:
+            asked: The amount.
+            times: The number of times.
+        """
+        if self.lender is not None or self.ledger is not None or self.terms.shared:
+            return False
+        with ACCOUNTS_LOCK:
+            return all(
+                (limit := self._limit(resource)) is None or self._in_use(resource) + times * amount <= limit
+                for resource, amount in asked.items()
+            )
+
     def reserve_locked(self, amounts: Amounts) -> None:
         """Reserve amounts."""
         for resource, amount in amounts.items():
@@ -240,17 +255,31 @@ class BudgetAccount:
         """Whether this account raised an error."""
         return error.account_id == (ledger_id(self.terms.name) if self.terms.shared else self.id)
 
+    @property
+    def has_passed_threshold(self) -> bool:
+        """Whether a threshold may have been passed, reported or not: mostly none has."""
+        terms = self.terms
+        if self.ledger is not None or terms.limits.seconds is not None:
+            return True
+        if terms.shared or not terms.thresholds:
+            return False
+        least = min(terms.thresholds)
+        return any(
+            (spent := self._spent.get(resource, 0)) and float(spent) >= least * float(limit)
+            for resource, limit in terms.limits.limited()
+        )
+
     def take_threshold(self, listener: object) -> PassedThreshold | None:
         """Return a passed threshold that was not yet reported to a listener; None when there is none.
 
         Args:
             listener: The listener that is about to be notified; None for traces.
         """
-        seconds = self.watch.elapsed_seconds
         if self.ledger is not None:
             return self._take_shared_threshold(listener, self.ledger.seen)
         if self.terms.shared:
             return None  # on a worker, whose program reports it
+        seconds = 0.0 if self.terms.limits.seconds is None else self.watch.elapsed_seconds
         with ACCOUNTS_LOCK:
             reported = self._reported.setdefault(listener, set())
             for resource, limit in self.terms.limits.limited():

@@ -115,6 +115,9 @@ async def report_thresholds(accounts: Sequence[BudgetAccount]) -> None:
     if lender is not None:
         await lender.report_thresholds()
         accounts = own_accounts(accounts)
+    accounts = [account for account in accounts if account.has_passed_threshold]
+    if not accounts:
+        return
     failure: HookError | None = None
     policies = get_environment().policies
     listeners = dict.fromkeys((*policies.outer_listeners, *policies.listeners))

@@ -1,9 +1,10 @@
 """Budgets as a policy: time, steps, model requests and tool calls are charged to their accounts."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from types import TracebackType
 from typing import ClassVar, Literal
 
 from ...causes import with_causes
@@ -85,20 +86,13 @@ class BudgetPolicy(Metering):
 
     def around_request(self, call: ModelCall, open_request: OpenRequest) -> Events:
         """Reserve the request in every account, and report thresholds that it has passed."""
-        return self._charged(call, open_request) if self.accounts else open_request()
+        return _ChargedResponse(self, call, open_request) if self.accounts else open_request()
 
-    @asynccontextmanager
-    async def _charged(
-        self, call: ModelCall, open_request: OpenRequest
-    ) -> AsyncGenerator[AsyncIterator[ModelEvent], None]:
-        await self._reserve(call)
-        async with with_end_reported(call, open_request, self._report_thresholds) as events:
-            yield events
-
-    async def _report_thresholds(self, call: ModelCall) -> None:
+    async def report_thresholds(self, call: ModelCall) -> None:
+        """Report thresholds that a request has passed."""
         await report_thresholds(self.accounts)
 
-    async def _reserve(self, call: ModelCall) -> None:
+    async def reserve(self, call: ModelCall) -> None:
         """Reserve the request in every account, and mark it when it is the last one that fits.
 
         Raises:
@@ -148,6 +142,27 @@ class BudgetPolicy(Metering):
         if self.accounts and not proceed.is_answer:
             await charge_tool_call(self.accounts, call.name)
         return await proceed()
+
+
+class _ChargedResponse(AbstractAsyncContextManager[AsyncIterator[ModelEvent]]):
+    """The response to a request that is reserved before it is sent."""
+
+    __slots__ = ("_call", "_events", "_open_request", "_policy")
+
+    def __init__(self, policy: BudgetPolicy, call: ModelCall, open_request: OpenRequest) -> None:
+        self._policy = policy
+        self._call = call
+        self._open_request = open_request
+
+    async def __aenter__(self) -> AsyncIterator[ModelEvent]:
+        await self._policy.reserve(self._call)
+        self._events = with_end_reported(self._call, self._open_request, self._policy.report_thresholds)
+        return await self._events.__aenter__()
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        return await self._events.__aexit__(exc_type, exc, traceback)
 
 
 class _Charges:

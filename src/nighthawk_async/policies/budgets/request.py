@@ -9,16 +9,16 @@ show their reasoning. When the transport sends the request again, each attempt i
 """
 
 from collections import Counter
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import anyio.to_thread
 
 from ...catalog.request_cost import Prices, highest_cost, known_cost, priced
 from ...errors import BudgetExceededError, ConfigurationError
-from ...ports import AttemptsSource, HasSettings, Model
+from ...ports import AttemptsSource, Model
 from ...prompt.tokens import TokenCounter
 from ...threads import thread_limiter
 from ...types.model import ModelEvent, ModelRequest, ReasoningDelta, TextDelta, ToolCallArgumentsDelta
@@ -44,15 +44,11 @@ from .reservation import Entry, Reservation
 from .shared import SharedReservation
 from .terms import Amount, Amounts, Resource
 
+_PLENTY = 64
+"""Where there is room for as many times the bytes of a request, these are set aside: no token is counted."""
+
 _LONG_CHARACTERS = 200_000
 """A longer request is measured in a worker thread, because it would block the event loop for too long."""
-
-
-@runtime_checkable
-class _CountsTokens(Protocol):
-    """A step executor that counts tokens for its model."""
-
-    token_encoding: TokenCounter
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -65,6 +61,7 @@ class BudgetedRequest:
         accounts: The accounts, outermost first.
         measure: Measures texts.
         bound: The upper bound; None when no account limits tokens or money.
+        count: Returns the upper bound by the tokens of the request, where that of its bytes is reserved.
         reservation: The reservation.
     """
 
@@ -73,6 +70,7 @@ class BudgetedRequest:
     accounts: tuple[BudgetAccount, ...]
     measure: TokenMeasure
     bound: RequestBound | None
+    count: Callable[[], RequestBound] | None
     reservation: Reservation | LentReservation | SharedReservation
     received: list[str]
     seen_uses: Counter[str] = field(default_factory=Counter[str])
@@ -122,12 +120,19 @@ class BudgetedRequest:
                 others.
         """
         self.attempts = attempts
-        if self.bound is None:
+        bound = self._counted()
+        if bound is None:
             return True
-        accounts, bound = self.accounts, self.bound
+        accounts = self.accounts
         kept = self._estimated()
         added = [_bound_amounts(self.model, accounts, position, bound) for position in range(len(accounts))]
         return self.reservation.renew(kept, added)
+
+    def _counted(self) -> RequestBound | None:
+        """Return the upper bound by the tokens of the request."""
+        if self.count is not None:
+            self.bound, self.count = self.count(), None
+        return self.bound
 
     def _consumed(self) -> list[Amounts]:
         """Return what the request has consumed so far for sure; all of it where no price can be found."""
@@ -139,7 +144,8 @@ class BudgetedRequest:
     def _estimated(self) -> list[Amounts]:
         """Return what the attempts so far may have consumed, for each account."""
         parts = self._parts(None, may_have_consumed=True)
-        spent = [self._spent(position, parts, cost) for position, cost in enumerate(self._costs(parts))]
+        usage = _total(parts)
+        spent = [self._spent(position, usage, cost) for position, cost in enumerate(self._costs(parts))]
         return [{**each, "turns": 1} for each in spent]
 
     def settle(self, reported: Usage | None, *, may_have_consumed: bool) -> Usage:
@@ -155,11 +161,11 @@ class BudgetedRequest:
             The charged usage, with the cost for the nearest account.
         """
         parts = self._parts(reported, may_have_consumed=may_have_consumed)
-        usage = sum(parts, Usage())
+        usage = _total(parts)
         spent = self.reservation.amounts
         try:
             costs = self._costs(parts)
-            spent = [self._spent(position, parts, cost) for position, cost in enumerate(costs)]
+            spent = [self._spent(position, usage, cost) for position, cost in enumerate(costs)]
             usage = _with_cost(usage, costs[-1])
         except Exception as error:  # of the user's price function; raised later, once the response is closed
             self.pricing_error = error
@@ -207,8 +213,8 @@ class BudgetedRequest:
             total += cost
         return total
 
-    def _spent(self, position: int, parts: Sequence[Usage], cost: Decimal | None) -> Amounts:
-        return _amounts(sum(parts, Usage()), self._reserved_cost(position) if cost is None else cost)
+    def _spent(self, position: int, usage: Usage, cost: Decimal | None) -> Amounts:
+        return _amounts(usage, self._reserved_cost(position) if cost is None else cost)
 
     def _reserved_cost(self, position: int) -> Decimal | None:
         """Return the reserved US dollars of an account; None when it does not limit them."""
@@ -229,10 +235,10 @@ class BudgetedRequest:
             reported: The reported usage.
             text: The text that has arrived.
         """
-        if reported.is_complete or self.bound is None:
+        if reported.is_complete or (bound := self._counted()) is None:
             return reported
         if reasons(self.request.settings, self.model.capabilities):
-            received = self.bound.output_tokens  # the reasoning may be hidden
+            received = bound.output_tokens  # the reasoning may be hidden
         else:
             received = self.measure.most_tokens(text) if text else 0
         seen: dict[str, Any] = {
@@ -240,8 +246,8 @@ class BudgetedRequest:
         }
         usage = replace(
             reported,
-            input_tokens=reported.input_tokens or self.bound.input_tokens,
-            output_tokens=max(reported.output_tokens, min(received, self.bound.output_tokens)),
+            input_tokens=reported.input_tokens or bound.input_tokens,
+            output_tokens=max(reported.output_tokens, min(received, bound.output_tokens)),
             **seen,
         )
         estimated = priced(replace(usage, cost=Decimal(0)), self.model.capabilities.price)
@@ -270,9 +276,9 @@ async def open_request(
         ConfigurationError: The bound or the price is unknown.
     """
     measure = _measure(model, executor)
-    bound = None
+    bound = count = None
     if any(account.terms.needs_bounds for account in accounts):
-        bound = await _bound(model, request, measure)
+        bound, count = await _bound(model, request, measure, accounts)
     entries = [_entry(model, accounts, position, bound) for position in range(len(accounts))]
     return BudgetedRequest(
         model=model,
@@ -280,6 +286,7 @@ async def open_request(
         accounts=accounts,
         measure=measure,
         bound=bound,
+        count=count,
         reservation=await reserve_in_turn(entries, model_name=model.name, payers=payers),
         received=[],
     )
@@ -333,8 +340,9 @@ def charge_replayed(accounts: tuple[BudgetAccount, ...], usages: Mapping[str, Us
 
 
 def _measure(model: Model, executor: object) -> TokenMeasure:
-    if isinstance(executor, _CountsTokens):
-        return TokenMeasure(executor.token_encoding, model.name)
+    own: object = getattr(executor, "token_encoding", None)  # of an executor that counts tokens for its model
+    if isinstance(own, TokenCounter):
+        return TokenMeasure(own, model.name)
     return TokenMeasure(TokenCounter.resolve(encoding_name=None, model_name=model.name), model.name)
 
 
@@ -357,9 +365,13 @@ def with_output_limit(request: ModelRequest, model: Model, accounts: Sequence[Bu
     return replace(request, settings={**request.settings, "max_tokens": limit})
 
 
-async def _bound(model: Model, request: ModelRequest, measure: TokenMeasure) -> RequestBound:
-    if isinstance(model, HasSettings):
-        request = replace(request, settings=model.settings_of(request.settings))
+async def _bound(
+    model: Model, request: ModelRequest, measure: TokenMeasure, accounts: Sequence[BudgetAccount]
+) -> tuple[RequestBound, Callable[[], RequestBound] | None]:
+    """Return the upper bound of a request, and what counts its tokens if the bound is that of its bytes."""
+    settings_of: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = getattr(model, "settings_of", None)
+    if settings_of is not None:  # `isinstance` of a protocol takes thirty times as long
+        request = replace(request, settings=settings_of(request.settings))
     source = find_unknown_input(request.settings)
     if source is not None:
         raise ConfigurationError(
@@ -373,19 +385,32 @@ async def _bound(model: Model, request: ModelRequest, measure: TokenMeasure) -> 
             "not limited. Set the model setting 'max_tokens', or max_output_tokens of the budget."
         )
     text = request_text(request)
-    if measure.is_loaded and len(text) <= _LONG_CHARACTERS:
-        input_tokens = measure.most_tokens_of(request, text)
-    else:
-        input_tokens = await anyio.to_thread.run_sync(
-            measure.most_tokens_of, request, text, limiter=thread_limiter()
-        )
     uses, unlimited = count_native_uses(request.settings)
-    return RequestBound(
-        input_tokens=input_tokens + CONCLUSION_TOKENS + TOKENS_OF_NATIVE_USE * _all_uses(uses),
-        output_tokens=output_tokens * count_answers(request.settings),
-        uses=uses,
-        unlimited=unlimited,
-        caches_for_an_hour=may_cache_for_an_hour(request.settings),
+
+    def bound_of(input_tokens: int) -> RequestBound:
+        return RequestBound(
+            input_tokens=input_tokens + CONCLUSION_TOKENS + TOKENS_OF_NATIVE_USE * _all_uses(uses),
+            output_tokens=output_tokens * count_answers(request.settings),
+            uses=uses,
+            unlimited=unlimited,
+            caches_for_an_hour=may_cache_for_an_hour(request.settings),
+        )
+
+    if measure.is_loaded and len(text) <= _LONG_CHARACTERS:
+        bound = bound_of(measure.most_bytes_of(request, text))
+        if _has_plenty(model, accounts, bound):
+            return bound, lambda: bound_of(measure.most_tokens_of(request, request_text(request)))
+        return bound_of(measure.most_tokens_of(request, text)), None
+    return bound_of(
+        await anyio.to_thread.run_sync(measure.most_tokens_of, request, text, limiter=thread_limiter())
+    ), None
+
+
+def _has_plenty(model: Model, accounts: Sequence[BudgetAccount], bound: RequestBound) -> bool:
+    """Whether accounts have so much room that a bound may be a rough one, and none has prices to be asked."""
+    return all(account.terms.prices is None for account in accounts) and all(
+        account.has_plenty(_bound_amounts(model, accounts, position, bound), _PLENTY)
+        for position, account in enumerate(accounts)
     )
 
 
@@ -443,6 +468,10 @@ def _prices(accounts: Sequence[BudgetAccount], position: int) -> list[Prices]:
     """Return the prices of an account and of its parents, the nearest first."""
     given = (account.terms.prices for account in reversed(accounts[: position + 1]))
     return [prices for prices in given if prices is not None]
+
+
+def _total(parts: Sequence[Usage]) -> Usage:
+    return parts[0] if len(parts) == 1 else sum(parts, Usage())
 
 
 def _with_cost(usage: Usage, cost: Decimal | None) -> Usage:

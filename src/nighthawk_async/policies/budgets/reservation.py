@@ -227,16 +227,18 @@ def find_full(accounts: Sequence[BudgetAccount], least: Amounts) -> BudgetExceed
 
 def _decide_locked(entries: Sequence[Entry], payers: Sequence[Payer]) -> _Answer | None:
     """Return the reservation, or the reason why it will never come; None to wait."""
-    lasting = _find_lasting_breach_locked(entries)
-    if lasting is not None:
-        return lasting
-    if _find_breach_locked(entries) is not None:
-        return None
-    return _reserve_locked(entries, payers)
+    if _find_breach_locked(entries) is None:  # and so none that lasts
+        return _reserved_locked(entries, payers)
+    return _find_lasting_breach_locked(entries)
 
 
 def _reserve_locked(entries: Sequence[Entry], payers: Sequence[Payer]) -> Reservation:
     _check_room_locked(entries)
+    return _reserved_locked(entries, payers)
+
+
+def _reserved_locked(entries: Sequence[Entry], payers: Sequence[Payer]) -> Reservation:
+    """Reserve amounts for which there is room."""
     for entry in entries:
         entry.account.reserve_locked(entry.amounts)
     payer = payers[-1] if payers else None
@@ -253,8 +255,10 @@ def _check_room_locked(entries: Sequence[Entry]) -> None:
 
 
 def _find_breach_locked(entries: Sequence[Entry]) -> BudgetExceededError | None:
-    breaches = (entry.account.find_breach_locked(entry.amounts) for entry in entries)
-    return next((breach for breach in breaches if breach is not None), None)
+    for account, amounts in entries:
+        if (breach := account.find_breach_locked(amounts)) is not None:
+            return breach
+    return None
 
 
 def _find_lasting_breach_locked(

@@ -32,6 +32,7 @@ from .websocket_support import LANES, RawSocket, end, executor_at, work
 
 pytestmark = pytest.mark.anyio
 
+
 @pytest.mark.parametrize("moment", ["before it begins", "while it runs"])
 async def test_a_response_ends_and_the_server_goes_on_with_what_was_said(moment: str) -> None:
     """The next request of the step is not sent: the answer to it is there already."""

@@ -1,4 +1,4 @@
-"""What the tests of steering over a WebSocket share: what a server says about a text, and steps in progress."""
+"""What the tests of steering over a WebSocket share: events about a text, and steps in progress."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager

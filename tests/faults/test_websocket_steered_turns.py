@@ -2,7 +2,6 @@
 
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -11,7 +10,7 @@ import pytest
 import nighthawk_async as nh
 from nighthawk_async import observe
 from nighthawk_async.hooks import AfterModelRequest, BeforeModelRequest, Hooks
-from nighthawk_async.testing import ModelReply, ModelServer, RecordedRequest, tool_call
+from nighthawk_async.testing import ModelReply, ModelServer, RecordedRequest
 from tests.unit.telemetry.traces import traced
 
 from .steering_support import (

@@ -22,7 +22,6 @@ from .steering_support import (
     call_item,
     ended,
     item_done,
-    message_item,
     outcome_of,
     run_step,
     said_in,

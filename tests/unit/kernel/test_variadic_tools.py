@@ -1,4 +1,4 @@
-"""Tools with `*more`, `**options` and parameters before a `/`: what models see, and what the function gets."""
+"""Tools with `*more`, `**options` and parameters before a `/`: what models see, what the function gets."""
 
 import json
 from typing import Any, NotRequired, TypedDict, Unpack

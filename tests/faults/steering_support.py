@@ -1,4 +1,4 @@
-"""What the tests of steering over a WebSocket share: what a server says about a text, and steps in progress."""
+"""What the tests of steering over a WebSocket share: events about a text, and steps in progress."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -80,6 +80,7 @@ async def run_step(
     turns: int = 20,
     max_turns: int | None = None,
     until: anyio.Event | None = None,
+    resilience: Any = None,
     **settings: Any,
 ) -> tuple[str, Budget, list[Message]]:
     """Run a step at a server; returns its result, its budget and what was said in it.
@@ -90,6 +91,7 @@ async def run_step(
         turns: The turns that its budget allows.
         max_turns: The turns that the step may have; None for the default.
         until: Set by the server; the server goes on until then.
+        resilience: The baseline of the run; None for none.
         settings: Settings of the model.
     """
     said, failure = Said(), None
@@ -104,9 +106,12 @@ async def run_step(
     budget = nh.budget(turns=turns)
     async with raw_sockets(serve_one) as base_url:
         executor = executor_at(base_url, max_turns=max_turns, **{**LANES, "max_retries": 0, **settings})
+        active: dict[str, Any] = {"model": executor, "budget": budget, "policies": policies}
+        if resilience is not None:
+            active["resilience"] = resilience
         with anyio.fail_after(60):
             try:
-                async with nh.run(executor, budget=budget, policies=policies), nh.open_tasks() as tasks:
+                async with nh.run(**active), nh.open_tasks() as tasks:
                     said.handle = tasks.start(_talk)
                     result, messages = await said.handle
             except (nh.errors.NighthawkError, TaskCancelledError) as error:

@@ -139,7 +139,9 @@ async def test_everything_is_sent_again_where_the_answer_would_miss_a_word() -> 
     for case in ("given back late", "given back at the end", "the last turn", "unanswered"):
         creates: list[dict[str, Any]] = []
 
-        async def serve(socket: RawSocket, said: Said, case: str = case, creates: list[Any] = creates) -> None:
+        async def serve(
+            socket: RawSocket, said: Said, case: str = case, creates: list[Any] = creates
+        ) -> None:
             creates.append(await socket.read())
             if len(creates) > 1:
                 await socket.write(*answer_to(creates[-1]))

@@ -22,7 +22,6 @@ from .steering_support import (
     call_item,
     ended,
     item_done,
-    message_item,
     outcome_of,
     run_step,
     said_in,
@@ -31,6 +30,7 @@ from .steering_support import (
 from .websocket_support import LANES, RawSocket, end, executor_at, work
 
 pytestmark = pytest.mark.anyio
+
 
 @pytest.mark.parametrize("moment", ["before it begins", "while it runs"])
 async def test_a_response_ends_and_the_server_goes_on_with_what_was_said(moment: str) -> None:

@@ -429,7 +429,9 @@ class WatchMessages(Protocol):
 
     def __call__(
         self, watcher: Callable[[tuple[UserContent, ...]], object] | None, at_most: int | None = None, /
-    ) -> object: ...
+    ) -> object:
+        """Show a watcher all messages that wait, or end that; see `AgentTask`."""
+        ...
 
 
 def _watch_nothing(watcher: object, at_most: object = None) -> None:

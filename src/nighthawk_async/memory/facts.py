@@ -235,7 +235,7 @@ class Facts:
         return await calls.forget(self._engine, chosen)
 
 
-# Rules that ask about or deny a method of the memory hold for its facts; see `policies.permissions.callables`.
+# Rules that ask about or deny a method of the memory hold for its facts; see `permissions.callables.SAME_AS`.
 for _method, _same in ((Facts.store, "store"), (Facts.recall, "recall"), (Facts.invalidate, "forget")):
     _method.__dict__["__nighthawk_same_as__"] = (f"Memory.{_same}",)
 

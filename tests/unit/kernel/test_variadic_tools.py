@@ -1,4 +1,4 @@
-"""Tools with `*more`, `**options` and parameters before a `/`: what models see, and what the function gets."""
+"""Tools with `*more`, `**options` and parameters before a `/`: what models see, what the function gets."""
 
 import json
 from typing import Any, NotRequired, TypedDict, Unpack
@@ -8,8 +8,14 @@ import pytest
 import nighthawk_async as nh
 from nighthawk_async.errors import ToolBoundaryError
 from nighthawk_async.runtime import make_tool_function
-from nighthawk_async.testing import ModelReply, ModelServer, RecordedRequest, ScriptedModel, tool_call
-from nighthawk_async.testing import model_response as response
+from nighthawk_async.testing import (
+    ModelReply,
+    ModelServer,
+    RecordedRequest,
+    ScriptedModel,
+    model_response as response,
+    tool_call,
+)
 
 pytestmark = pytest.mark.anyio
 

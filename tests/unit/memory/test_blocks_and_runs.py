@@ -56,6 +56,19 @@ async def test_a_block_uses_what_permissions_allow(in_file: Opened) -> None:
     ):
         assert "is not permitted" in await carried_out(code, memory, permissions=rules), code
     assert [event.operation for event in await memory.history()] == ["store", "store"]
+    for rule, code in (
+        ("Memory.store", "await memory.facts.store('claim', 'x')"),
+        ("Memory.store", "f = memory.facts\nawait f.store('claim', 'x')"),
+        ("Memory.recall", "await memory.facts.recall('x')"),
+        ("Memory.forget", "await memory.facts.invalidate(claim='x')"),
+        ("*.store", "await memory.facts.store('claim', 'x')"),
+    ):
+        same = nh.permissions(default="allow", deny=[rule])
+        assert "is not permitted" in await carried_out(code, memory, permissions=same), (rule, code)
+    only = nh.permissions(default="deny", allow=["Memory.store"])  # what is allowed is named by itself
+    code = "await memory.facts.store('claim', 'x')"
+    assert "is not permitted" in await carried_out(code, memory, permissions=only)
+    assert [event.operation for event in await memory.history()] == ["store", "store"]
     asked = nh.permissions(default="deny", allow=["Memory.recall"])
     assert "three days" in await carried_out("await memory.recall('refunds')", memory, permissions=asked)
 

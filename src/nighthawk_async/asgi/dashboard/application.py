@@ -52,9 +52,8 @@ from .responses import (
 from .security import Guard, checked_hosts, checked_tokens
 
 if TYPE_CHECKING:
-    from ... import journal as journals
+    from ... import journal as journals, memory as memories
     from ...journal import located, store_tree
-    from ... import memory as memories
     from . import memory_records, stored_budgets, stored_questions
 else:  # other dashboards need no database
     journals = LazyModule("nighthawk_async.journal")

@@ -88,7 +88,7 @@ class Steered:
             self._fates[self._refused_of(named or queued)] = False
 
     def _refused_of(self, places: Sequence[int]) -> int:
-        """The place of the text that a refusal is about: one about which nothing was said, if there is one."""
+        """The place of the text that a refusal is about: one whose fate is unknown, if there is one."""
         unknown = [place for place in places if self._fates[place] is None]
         return unknown[0] if unknown else places[-1]
 

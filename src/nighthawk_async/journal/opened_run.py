@@ -54,7 +54,7 @@ class OpenedRun(OpenedJournal):
             epoch=epoch,
             records=records,
             append=partial(self._thread.append, self._run_id, epoch),
-            append_later=partial(self._thread.append_later, self._run_id, epoch),
+            append_later=lambda records: self._thread.append_later(self._run_id, epoch, records),
             hold=partial(self._thread.hold, self._run_id, epoch),
             activity=self._activity,
             writers=Writers(self._thread, self._run_id, epoch) if self._admits_writers else None,

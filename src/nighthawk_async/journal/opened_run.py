@@ -49,12 +49,16 @@ class OpenedRun(OpenedJournal):
 
     def _begin(self, claimed: tuple[int, list[Record]]) -> RunJournal:
         epoch, records = claimed
+
+        def append_later(later: Sequence[Record]) -> Acknowledgement[None]:
+            return self._thread.append_later(self._run_id, epoch, later)
+
         self._recorder = self._make_journal(
             run_id=self._run_id,
             epoch=epoch,
             records=records,
             append=partial(self._thread.append, self._run_id, epoch),
-            append_later=partial(self._thread.append_later, self._run_id, epoch),
+            append_later=append_later,
             hold=partial(self._thread.hold, self._run_id, epoch),
             activity=self._activity,
             writers=Writers(self._thread, self._run_id, epoch) if self._admits_writers else None,

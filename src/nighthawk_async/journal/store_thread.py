@@ -94,12 +94,16 @@ class StoreThread:
 
     def close(self) -> None:
         """Write what is waiting and end the thread. Closing again has no effect."""
+        if self._is_forked:  # there is no such thread, and the lock may be that of the other process
+            self._is_closed = True
+            atexit.unregister(self.close)
+            return
         with self._lock:
             thread, self._is_closed = self._thread, True
             self._thread = None
             jobs, self._later = self._later, []
         atexit.unregister(self.close)
-        if thread is not None and self._process == os.getpid():  # a forked process has no such thread
+        if thread is not None:
             self._jobs.put(jobs)
             self._jobs.put(None)
             thread.join(_CLOSE_SECONDS)
@@ -234,15 +238,23 @@ class StoreThread:
         """
         self._also_renewed.append(renew)
 
+    @property
+    def _is_forked(self) -> bool:
+        """Whether the thread is one of the process that this one was forked from."""
+        return self._thread is not None and self._process != os.getpid()
+
     def _put(self, job: _Job, *, is_urgent: bool = True) -> None:
+        closed = f"the journal {self.address} is closed"
+        if self._is_forked:
+            raise JournalStoreError(
+                closed
+                if self._is_closed
+                else f"the journal {self.address} was in use when this process was forked from process "
+                f"{self._process}; open it again here."
+            )
         with self._lock:
             if self._is_closed:
-                raise JournalStoreError(f"the journal {self.address} is closed")
-            if self._thread is not None and self._process != os.getpid():
-                raise JournalStoreError(
-                    f"the journal {self.address} was in use when this process was forked from process "
-                    f"{self._process}; open it again here."
-                )
+                raise JournalStoreError(closed)
             if self._thread is None:
                 self._process = os.getpid()
                 name = f"nighthawk_async journal {self.address}"

@@ -70,11 +70,6 @@ _PROMISES: Mapping[str, tuple[str, ...]] = {
         "unit/journal/test_suspects.py::test_only_losses_alone_make_a_call_stuck_and_requeue_forgets_them",
         "unit/journal/test_suspects.py::test_a_job_that_ends_its_process_gets_stuck_alone",
     ),
-    "Topics": (
-        "faults/test_topic_kills.py::test_killed_programs_lose_no_message_and_handle_none_twice",
-        "unit/journal/test_topics.py::test_publishers_at_the_same_time_publish_an_id_once",
-        "unit/journal/test_topics.py::test_messages_of_one_key_are_handled_in_order_one_after_the_other",
-    ),
     "Versions": (
         "unit/journal/test_earlier_identity.py::test_a_run_of_version_1_continues_where_it_was_killed",
     ),

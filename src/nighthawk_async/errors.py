@@ -479,7 +479,7 @@ ModelErrorKind: TypeAlias = Literal[
 """Kinds of errors that providers report."""
 
 _KINDS: dict[str, type["KnownModelError"]] = {}
-_FORMS: dict[tuple[type["ModelError"], str], type[Any]] = {}
+_FORMS: dict[tuple[type["ModelError"], str], Any] = {}
 
 
 class ModelError(NighthawkError):
@@ -510,7 +510,10 @@ class ModelError(NighthawkError):
             KeyError: The class has no such subclass: only `ModelStatusError` and `ModelProviderError` have
             them.
         """
-        return cls if kind is None else _FORMS[cls, kind]
+        if kind is None:
+            return cls
+        found: type[Self] = _FORMS[cls, kind]
+        return found
 
     @classmethod
     def forms_of_kinds(cls, module: str) -> Mapping[str, type[Self]]:
@@ -520,10 +523,11 @@ class ModelError(NighthawkError):
             module: The module whose attributes they become, under the names that are the keys: pickles and
                 journals find them there.
         """
+        make: Any = type
         found: dict[str, type[Self]] = {}
         for kind in _KINDS.values():
             name = kind.__name__.removesuffix("Error") + cls.__name__.removeprefix("Model")
-            made = type(kind.__name__, (cls, kind), {"__doc__": kind.__doc__, "__module__": module})
+            made = make(kind.__name__, (cls, kind), {"__doc__": kind.__doc__, "__module__": module})
             made.__qualname__ = name
             _FORMS[cls, kind.kind] = found[name] = made
         return found

@@ -200,7 +200,7 @@ def _checked_names(function: ToolSearchFunction, given: Any, tools: Mapping[str,
         ToolSearchError: They are something else than names of its tools.
     """
     name = str(getattr(function, "__qualname__", type(function).__qualname__))
-    if isinstance(given, str) or not isinstance(given, Iterable):
+    if isinstance(given, str) or not hasattr(given, "__iter__"):
         what = f"must return the names of tools, not {type(given).__name__!r}"
         raise ToolSearchError(f"the search {name} {what}", hook=name)
     names: list[str] = []

@@ -66,12 +66,10 @@ from ..types.messages import (
     Citation,
     FileUrl,
     Message,
-    ProviderContent,
     UserContent,
     UserMessage,
 )
 from ..types.model import (
-    FinishReason,
     ModelEvent,
     ModelRequest,
     ResponseFinished,
@@ -79,7 +77,7 @@ from ..types.model import (
     TextDelta,
     UsageReported,
 )
-from ..types.model_output import CitationAdded, MediaCompleted, Refusal
+from ..types.model_output import CitationAdded, MediaCompleted
 from ..types.outcomes import PassStepOutcome, Reading, StepOutcome
 from ..types.usage import Usage
 from ..values.plain_data import data_schemas, validate_data
@@ -106,6 +104,9 @@ class Question:
     user_prompt: tuple[UserContent, ...]
 
 
+_NO_END = ResponseFinished(reason="other")
+
+
 @dataclass(slots=True, kw_only=True)
 class _Response:
     """The content of one response so far."""
@@ -113,10 +114,7 @@ class _Response:
     parts: list[str] = field(default_factory=list[str])
     media: list[BinaryContent | FileUrl] = field(default_factory=list[BinaryContent | FileUrl])
     citations: list[Citation] = field(default_factory=list[Citation])
-    finish_reason: FinishReason | None = None
-    provider_reason: str | None = None
-    refusal: Refusal | None = None
-    provider_content: ProviderContent | None = None
+    end: ResponseFinished = _NO_END
     usage: Usage | None = None
 
     @property
@@ -129,7 +127,7 @@ class _Response:
             text=self.text,
             media=tuple(self.media),
             citations=tuple(self.citations),
-            provider_content=self.provider_content,
+            provider_content=self.end.provider_content,
         )
 
 
@@ -204,16 +202,16 @@ class Asker:
             if steered:
                 self._add(UserMessage(content=steered))
             response = await self._ask_once(question)
-            if response.finish_reason == "content_filter":  # asking again would change nothing
-                raise refusal_error(self.step_id, response.refusal, quote(response.text))
-            if response.provider_reason in CONTEXT_IS_FULL:
+            if response.end.reason == "content_filter":  # asking again would change nothing
+                raise refusal_error(self.step_id, response.end.refusal, quote(response.text))
+            if response.end.provider_reason in CONTEXT_IS_FULL:
                 raise context_error(self.step_id, quote(response.text))
             answer = response.message
             self.media.extend(response.media)
             self.asked.append(answer)
             self.conversation.add_response(answer, response.usage, 0)
             try:
-                if response.finish_reason == "length":
+                if response.end.reason == "length":
                     raise ExecutionError(CUT_OFF).caused_by("cut_off")
                 made = None
                 if response.media and check_media is not None and "{" not in response.text:
@@ -296,10 +294,7 @@ def _take(response: _Response, event: ModelEvent) -> None:
         case UsageReported():
             response.usage = event.usage
         case ResponseFinished():
-            response.finish_reason = event.reason
-            response.provider_reason = event.provider_reason
-            response.provider_content = event.provider_content
-            response.refusal = event.refusal
+            response.end = event
         case MediaCompleted():
             response.media.append(event.content)
         case CitationAdded():

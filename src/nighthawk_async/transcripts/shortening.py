@@ -126,9 +126,11 @@ async def compacted(
 
 
 async def _summary_of_function(summarize: Summarize, messages: Iterable[Message], place: str) -> str:
-    given: object = summarize("\n".join(text_lines(messages)))
-    if isawaitable(given):
-        given = await given
+    given = summarize("\n".join(text_lines(messages)))
+    return _checked_summary(await given if isawaitable(given) else given, place)
+
+
+def _checked_summary(given: object, place: str) -> str:
     if not isinstance(given, str) or not given.strip():
         what = f"{type(given).__name__!r}" if not isinstance(given, str) else "an empty text"
         raise TranscriptError(f"{place}: the function that summarises must return a text, and gave {what}")

@@ -157,7 +157,7 @@ def kind_of(
     names = [*_names(error), *_names(outer)]
     if status is None or status == 200:
         status = next((int(each) for each in names if each in _STATUS_NAMES), None)
-    exact = next((_EXACT_CODES[each] for each in names if each in _EXACT_CODES), None)
+    exact: ModelErrorKind | None = next((_EXACT_CODES[each] for each in names if each in _EXACT_CODES), None)
     if exact is not None and not (exact == "context_too_long" and _limits_rate(names, message)):
         return exact
     if "stringabovemaxlength" in names and _is_long_text(error, message):
@@ -167,7 +167,7 @@ def kind_of(
     by_text = _kind_of_text(message[:_MAX_CHARACTERS].lower(), status, names)
     if by_text is not None:
         return by_text
-    broad = next((_BROAD_CODES[each] for each in names if each in _BROAD_CODES), None)
+    broad: ModelErrorKind | None = next((_BROAD_CODES[each] for each in names if each in _BROAD_CODES), None)
     return broad or _STATUSES.get(status or 0)
 
 

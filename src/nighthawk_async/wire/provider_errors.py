@@ -10,16 +10,21 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from math import isfinite
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
 from ..errors import ContentFilterError, ModelErrorKind, ModelStatusError
+from ..lazy_exports import LazyModule
 from ..types.json import is_json_list, is_json_mapping
 from ..types.model import ResponseFailed
-from .error_kinds import FINAL_KINDS, filter_category, kind_of
 from .json_text import NOT_JSON, as_object, decode_json
 from .redaction import excerpt
+
+if TYPE_CHECKING:
+    from . import error_kinds
+else:
+    error_kinds = LazyModule(f"{__package__}.error_kinds")  # most requests succeed
 
 _TRANSIENT_BELOW_500 = frozenset({408, 409, 429})
 
@@ -125,7 +130,7 @@ class ProviderMessage:
     @property
     def is_final(self) -> bool:
         """Whether the same request will not succeed later, whatever the status says."""
-        return self.kind in FINAL_KINDS
+        return self.kind in error_kinds.FINAL_KINDS
 
 
 def provider_message(
@@ -141,19 +146,21 @@ def provider_message(
     error = _unwrap(content)
     if not is_json_mapping(error):
         message = _message_of(error, secrets)
-        return ProviderMessage(message=message, kind=kind_of(None, message, status=status, outer=content))
+        return ProviderMessage(
+            message=message, kind=error_kinds.kind_of(None, message, status=status, outer=content)
+        )
     names = [error.get(key) for key in ("type", "code", "status")]
     name = next((each for each in names if isinstance(each, str) and each), None)
     message = _with_cause(_message_of(error, secrets), error, secrets)
-    kind = kind_of(error, message, status=status, outer=_holder(content, error))
+    kind = error_kinds.kind_of(error, message, status=status, outer=_holder(content, error))
     says_transient = kind in _PASSING_KINDS or any(_says_transient(each) for each in names)
     return ProviderMessage(
         message=message,
         error_type=excerpt(name, secrets, limit=100) if name is not None else None,
-        is_transient=kind not in FINAL_KINDS and says_transient,
+        is_transient=kind not in error_kinds.FINAL_KINDS and says_transient,
         is_faulty_call=any(isinstance(each, str) and each in _FAULTY_CALLS for each in names),
         kind=kind,
-        category=filter_category(error) if kind == "content_filter" else None,
+        category=error_kinds.filter_category(error) if kind == "content_filter" else None,
     )
 
 
@@ -249,7 +256,7 @@ def status_error(
         content: object = decode_json(body)
     except NOT_JSON:
         message = excerpt(body, secrets)
-        said = ProviderMessage(message=message, kind=kind_of(None, message, status=status))
+        said = ProviderMessage(message=message, kind=error_kinds.kind_of(None, message, status=status))
     else:
         said = provider_message(content, secrets, status=status)
         message = said.message

@@ -68,15 +68,15 @@ BOUNDS: Mapping[str, int] = {
     # `settle` keeps at its deadline, the names that others give providers, and what answers hold beside text
     # (media, citations, refusals) came last. Editors read 290 lines in packages that stood in files beside.
     "modules in eager reach": 151,
-    "lines of code in eager reach": 29_210,  # steering of a running response, what is surely too large
+    "lines of code in eager reach": 29_260,  # steering of a running response, what is surely too large
     # Wanted: 140 and 22,000. True: 334 and 58,300. Lazy imports and names in annotations count here: 55
     # modules of policies and 13 of coding agents are reached in no other way, nor are WebSockets. Each module
     # that became lazy takes four more lines where it is named. Three modules and 490 lines of budgets that
     # processes share load with the first budget; the store's part of them loads with the first shared one.
     # What makes classes or evaluates texts, at `shown` and under permissions, takes four; commands that other
-    # programs run one.
-    "modules in reach": 335,
-    "lines of code in reach": 58_440,
+    # programs run one. Tools with `*args` and `**kwargs` take one (`kernel.variadic_parameters`), lazily.
+    "modules in reach": 336,
+    "lines of code in reach": 58_580,
     # Wanted: 38 and 170. True: 59 and 281. The files have 14,500 lines of code: 38 files would have 380 on
     # average, whatever room they are of, and most pairs that call each other are longer than 450 together.
     # Some 40 changes were added by what made requests half as long: which tools a block needs, what a schema

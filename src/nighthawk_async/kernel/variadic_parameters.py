@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias, Unpack, get_args, get_origin, is_typeddict
 
+from ..types.json import is_json_object, is_list_or_tuple
 from ..values.validation import with_unpacked
 
 Values: TypeAlias = Mapping[str, object]
@@ -96,8 +97,8 @@ def passed(parameters: Sequence[inspect.Parameter], values: Values) -> tuple[lis
 
 
 def _items(value: object) -> Sequence[object]:
-    return value if isinstance(value, list | tuple) else ()
+    return value if is_list_or_tuple(value) else ()
 
 
 def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, dict) else {}
+    return value if is_json_object(value) else {}

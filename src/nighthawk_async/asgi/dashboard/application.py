@@ -59,6 +59,7 @@ else:  # other dashboards need no database
     journals = LazyModule("nighthawk_async.journal")
     located = LazyModule("nighthawk_async.journal.located")
     store_tree = LazyModule("nighthawk_async.journal.store_tree")
+    memories = LazyModule("nighthawk_async.memory")
     memory_records = LazyModule("nighthawk_async.asgi.dashboard.memory_records")
     stored_budgets = LazyModule("nighthawk_async.asgi.dashboard.stored_budgets")
     stored_questions = LazyModule("nighthawk_async.asgi.dashboard.stored_questions")

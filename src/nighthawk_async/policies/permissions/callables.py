@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any, Generic, TypeGuard, TypeVar, cast
 
 from ...signatures import read_signature
+from ...types.json import is_list_of_texts
 
 BOUND_TYPES = (types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType)
 """The types of bound methods; each access makes a new object."""
@@ -113,8 +114,7 @@ SAME_AS = "__nighthawk_same_as__"
 
 
 def _texts(value: object) -> tuple[str, ...]:
-    given = value if isinstance(value, tuple) else ()
-    return tuple(each for each in given if isinstance(each, str))
+    return tuple(value) if is_list_of_texts(value) else ()
 
 
 def proven_names_of(function: object) -> tuple[str, ...]:

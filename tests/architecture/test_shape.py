@@ -13,7 +13,7 @@ MAX_CODE_LINES = 450
 MAX_FUNCTION_LINES = 60
 NAMES_EVERY_POLICY = {
     f"{PACKAGE}.asgi.middleware.__init__": 82,
-    f"{PACKAGE}.runs.run": 79,
+    f"{PACKAGE}.runs.run": 82,
     f"{PACKAGE}.scopes.scope": 75,
 }
 """The lines of functions that name each policy as a keyword, which editors show, and hand them on."""

@@ -58,11 +58,12 @@ class OpenedRun(OpenedJournal):
             epoch=epoch,
             records=records,
             append=partial(self._thread.append, self._run_id, epoch),
-            append_later=append_later,
             hold=partial(self._thread.hold, self._run_id, epoch),
             activity=self._activity,
             writers=Writers(self._thread, self._run_id, epoch) if self._admits_writers else None,
         )
+        if not self._admits_writers:  # these are given a call when what came before it is written
+            self._recorder.append_later = append_later
         note_open(self, self._run_id)
         return self._recorder
 

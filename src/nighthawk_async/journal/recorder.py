@@ -65,7 +65,6 @@ class RunRecorder:
         epoch: The number of this life.
         records: The records of earlier lives, in order.
         append: Hands records to the store.
-        append_later: The same for records that may be written with the next ones; None for `append`.
         hold: Makes sure that this life still has the run; see `StoreThread.hold`.
         durability: The time at which the run waits for its records.
         new_code: The handling of code that the records do not have.
@@ -80,6 +79,9 @@ class RunRecorder:
 
     is_replay = False
     """Whether nothing is waited for, because only the records are of interest."""
+
+    append_later: Append | None = None
+    """Hands records to the store that may be written with the next ones; None to write all at once."""
 
     def __init__(
         self,
@@ -98,7 +100,6 @@ class RunRecorder:
         life: str | None = None,
         lives: Mapping[int, LifeTimes] = MappingProxyType({}),
         writers: Writers | None = None,
-        append_later: Append | None = None,
     ) -> None:
         self.run_id = run_id
         self.epoch = epoch
@@ -108,8 +109,6 @@ class RunRecorder:
         self.waits_for_responses = durability == "response"
         self.rules = rules
         self._append = append
-        # Workers that write themselves are given a call when what came before it is written.
-        self._append_later = append if append_later is None or writers is not None else append_later
         self.hold = hold
         self._new_code: NewCode = new_code
         counting = records_that_count(records)
@@ -475,8 +474,8 @@ class RunRecorder:
             now, first = time.time(), self._seq + 1
             self._seq += len(records)
             is_step = len(records) == 1 and records[0][1] == "step"
-            append = self._append_later if is_step else self._append  # the response follows, or an error
-            self._last_written = written = append(
+            append = self.append_later if is_step else None  # the response follows, or an error
+            self._last_written = written = (append or self._append)(
                 [
                     Record(seq=seq, place=place, kind=kind, epoch=self.epoch, at=now, body=body)
                     for seq, (place, kind, body) in enumerate(records, first)

@@ -651,8 +651,6 @@ class RecordIndex:
             place: The place, which has the records below it; see `failure_place`.
             kind: The kind of the record.
         """
-        if not self._errors:
-            return None
         errors = reversed(self._errors.get((place, kind), ()))
         return next((each for each in errors if self.is_handled(each)), None)
 

@@ -74,7 +74,7 @@ BOUNDS: Mapping[str, int] = {
     # that became lazy takes four more lines where it is named. Three modules and 490 lines of budgets that
     # processes share load with the first budget; the store's part of them loads with the first shared one.
     # What makes classes or evaluates texts, at `shown` and under permissions, takes four; commands that other
-    # programs run one; the kinds of providers' errors, shorter transcripts, the names of encodings, the tasks of
+    # programs run one; the kinds of errors, shorter transcripts, the names of encodings, the tasks of
     # combinators, the collector of a run of many steps and tools with `*args` one each.
     "modules in reach": 340,
     "lines of code in reach": 59_370,

@@ -87,6 +87,7 @@ async def test_a_watched_node_is_not_bothered_by_what_happens_beside_it() -> Non
     assert [view.state for view in views] == ["running", "failed"]
 
 
+@pytest.mark.may_block_event_loop("it looks at all objects of the process, twice")
 async def test_a_slow_watcher_costs_no_memory_and_holds_nobody_up() -> None:
     tree = TaskTree()
     run = begin(tree)

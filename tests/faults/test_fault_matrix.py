@@ -64,7 +64,7 @@ async def check_end(model: Model, end: Succeeds | Fails) -> None:
     if isinstance(end, Fails):
         with pytest.raises(ModelError) as raised:
             await read_into(seen, model)
-        assert type(raised.value) is end.error, repr(raised.value)
+        assert isinstance(raised.value, end.error), repr(raised.value)
         assert raised.value.is_transient is end.is_transient, repr(raised.value)
         assert text_of(seen) == end.text
         assert not [event for event in seen if isinstance(event, ResponseFinished | ToolCallCompleted)]

@@ -259,19 +259,6 @@ async def test_8_3_a_default_that_json_cannot_hold_is_left_out_of_the_schema() -
     assert steps.envelopes[0]["value"] is True
 
 
-@pytest.mark.parametrize(
-    ("function", "parameter"),
-    [
-        (lambda *numbers: None, r"\*numbers"),
-        (lambda **options: None, r"\*\*options"),
-        (lambda number, /: None, "number"),
-    ],
-)
-def test_8_3_a_tool_takes_named_parameters_only(function: Callable[..., None], parameter: str) -> None:
-    with pytest.raises(nh.ToolRegistrationError, match=f"'many'.*{parameter}"):
-        nh.tool(name="many")(function)
-
-
 def test_8_3_a_callable_without_signature_cannot_be_a_tool() -> None:
     with pytest.raises(nh.ToolRegistrationError, match="no signature"):
         nh.tool(name="builtin")(type)

@@ -20,11 +20,11 @@ from typing import (
     cast,
     get_args,
     get_origin,
-    is_typeddict,
 )
 
 from msgspec import Struct
 from pydantic import BaseModel
+from typing_extensions import is_typeddict  # that of typing knows its own alone
 
 from ..signatures import type_hints
 from .registered_types import is_registered_below

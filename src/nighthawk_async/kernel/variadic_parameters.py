@@ -6,7 +6,9 @@ before a `/` is a parameter like any other. Their annotations are those of the i
 
 import inspect
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias, Unpack, get_args, get_origin, is_typeddict
+from typing import Any, TypeAlias, Unpack, get_args, get_origin
+
+from typing_extensions import is_typeddict  # that of typing knows its own alone
 
 from ..types.json import is_json_object, is_list_or_tuple
 from ..values.validation import with_unpacked

@@ -86,9 +86,10 @@ class ProcessSession:
         with filtered_system_calls() as descriptor:
             python = [sys.executable, "-I", "-c", source, *limits]
             command = process_command(program, python, filter_descriptor=descriptor)
-            self._process = await anyio.open_process(
-                command, stderr=subprocess.PIPE, env={}, cwd="/", pass_fds=(descriptor,)
-            )
+            with anyio.CancelScope(shield=True):  # a cancellation meanwhile would leave its pipes behind
+                self._process = await anyio.open_process(
+                    command, stderr=subprocess.PIPE, env={}, cwd="/", pass_fds=(descriptor,)
+                )
         self._buffer.clear()
         self._references.clear()
         self._calls_left = self._sandbox.calls

@@ -224,7 +224,7 @@ async def test_the_same_tool_twice_is_no_collision() -> None:
 def test_bad_options_of_a_set_are_refused() -> None:
     with pytest.raises(nh.ToolRegistrationError, match="prefix must be ASCII"):
         nh.tool_set([], prefix="a-")
-    with pytest.raises(nh.ToolRegistrationError, match="search must be one of"):
+    with pytest.raises(nh.ToolRegistrationError, match="search must be 'lexical', 'native', or a function"):
         nh.tool_set([], search="guess")  # type: ignore[arg-type]
     with pytest.raises(nh.ToolRegistrationError, match="deferred=True"):
         nh.tool_set([], search="native")

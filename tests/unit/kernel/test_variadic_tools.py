@@ -1,9 +1,10 @@
 """Tools with `*more`, `**options` and parameters before a `/`: what models see, what the function gets."""
 
 import json
-from typing import Any, NotRequired, TypedDict, Unpack
+from typing import Any, NotRequired, Unpack
 
 import pytest
+from typing_extensions import TypedDict  # of typing, pydantic takes those of Python 3.12 and later
 
 import nighthawk_async as nh
 from nighthawk_async.errors import ToolBoundaryError

@@ -522,6 +522,9 @@ class ModelError(NighthawkError):
         Args:
             module: The module whose attributes they become, under the names that are the keys: pickles and
                 journals find them there.
+
+        Returns:
+            The subclasses, by the names that they have in the module.
         """
         make: Any = type
         found: dict[str, type[Self]] = {}

@@ -32,7 +32,7 @@ class Receipt(Struct, frozen=True, kw_only=True):
 
 
 class Delivery(Struct, frozen=True, kw_only=True):
-    """What became of a message for one subscription.
+    """The fate of a message for one subscription.
 
     Args:
         function: The function, as `module:name`.
@@ -83,7 +83,7 @@ def status_of(deliveries: Iterable[Delivery]) -> MessageStatus:
 
 
 class SubscriptionOptions(Struct, frozen=True, kw_only=True):
-    """How messages are put into runs.
+    """The rules by which messages are put into runs.
 
     Args:
         count: The most messages of a batch; None for any number.

@@ -149,7 +149,7 @@ class Position(IntEnum):
     """
 
     RUN = 0
-    """What the run itself asks of the steps of its guests."""
+    """The demands of the run itself on the steps of its guests."""
     HOOKS = 1
     OWN = 2
     """Policies of the program, in the order in which they became active."""

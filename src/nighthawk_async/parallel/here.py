@@ -61,7 +61,11 @@ class Here:
         return job
 
     async def call_item(self, function: Callable[..., Any], item: object) -> Any:
-        """Make the call of an item in the task of the caller, in a context of its own; see `call_item`.
+        """Make the call of an item in the task and the context of the caller; see `placements.call_item`.
+
+        Args:
+            function: The function, async or not.
+            item: The item.
 
         Raises:
             PlacementClosedError: The block is not entered, or was left.

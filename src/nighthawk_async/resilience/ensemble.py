@@ -233,7 +233,7 @@ class Ensemble(Transformer):
         return call_on_model
 
     def _seen(self, tally: Tally[Any], call: Call[Any]) -> tuple[Any, ...]:
-        """What `reconcile` gets: the answers, and perhaps what was asked."""
+        """The arguments of `reconcile`: the answers, and perhaps what was asked."""
         answers = [
             Answer(model=self._places[position], value=tally.values[position])
             for position in sorted(tally.values)

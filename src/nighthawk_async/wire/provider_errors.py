@@ -168,7 +168,7 @@ _PASSING_KINDS = ("rate_limit", "overloaded")
 
 
 def _holder(content: object, error: Mapping[str, Any]) -> object:
-    """What may hold the code of an error beside it: the object around it, or the error behind a gateway."""
+    """The part that may hold an error's code beside it: the object around it, or the error of a gateway."""
     metadata = as_object(error.get("metadata"))
     raw = metadata.get("raw")
     if isinstance(raw, str):

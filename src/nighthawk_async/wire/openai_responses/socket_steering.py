@@ -151,7 +151,7 @@ class _Steering(msgspec.Struct):
 
 
 class SteeringEvent:
-    """What the server says about a text.
+    """The word of the server about a text.
 
     Args:
         kind: The end of its type, as in `accepted`, `pending`, `failed`.

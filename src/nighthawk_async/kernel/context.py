@@ -11,13 +11,13 @@ The code of a step's model is recognised by its file name.
 
 import ast
 import builtins
-import dis
 import functools
 import re
 import types
 from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from dis import EXTENDED_ARG, opmap
 from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, cast, runtime_checkable
@@ -560,22 +560,29 @@ def mentioned_names(code: types.CodeType) -> frozenset[str]:
 
 def bound_names(code: types.CodeType) -> frozenset[str]:
     """The names that module-level code, or a `global` statement inside it, may bind or delete."""
-    names = {
-        str(instruction.argval)
-        for instruction in dis.get_instructions(code)
-        if instruction.opname in ("STORE_NAME", "DELETE_NAME")
-    }
-    return frozenset(names | declared_global(code))
+    return frozenset(_names_of(code, _BINDING_NAMES) | declared_global(code))
 
 
 def declared_global(code: types.CodeType) -> set[str]:
     """The names that `global` statements in code declare, and that it binds or deletes."""
-    names = {
-        str(instruction.argval)
-        for instruction in dis.get_instructions(code)
-        if instruction.opname in ("STORE_GLOBAL", "DELETE_GLOBAL")
-    }
-    return names.union(*(declared_global(inner) for inner in _inner_codes(code)))
+    return _names_of(code, _BINDING_GLOBALS).union(*map(declared_global, _inner_codes(code)))
+
+
+_BINDING_NAMES = frozenset({opmap["STORE_NAME"], opmap["DELETE_NAME"]})
+_BINDING_GLOBALS = frozenset({opmap["STORE_GLOBAL"], opmap["DELETE_GLOBAL"]})
+
+
+def _names_of(code: types.CodeType, operations: frozenset[int]) -> set[str]:
+    """The names of some instructions; `dis` took a third of the time of a cell with functions."""
+    names = set[str]()
+    argument = 0
+    numbers = iter(code.co_code)
+    for operation, low in zip(numbers, numbers, strict=True):
+        argument |= low
+        if operation in operations:
+            names.add(code.co_names[argument])
+        argument = argument << 8 if operation == EXTENDED_ARG else 0
+    return names
 
 
 def _inner_codes(code: types.CodeType) -> list[types.CodeType]:

@@ -56,6 +56,13 @@ del e
     assert bound_names(code) == {"os", "regex", "pi", "a", "c", "f", "g", "deep", "K", "e", "w"}
 
 
+def test_thousands_of_names_are_bound() -> None:
+    """Instructions have names by number; numbers above a byte are in several instructions."""
+    for many in (255, 256, 257, 70_000):
+        code = compile_statements("; ".join(f"a{n} = {n}" for n in range(many)), filename="<statements>")
+        assert bound_names(code) == {f"a{n}" for n in range(many)}
+
+
 def test_code_sees_locals_then_globals_then_builtins() -> None:
     namespace = StepNamespace(make_context(rate=3, max="mine"))
     assert namespace.run(compile_expression("(rate, max, len([1]), __name__)")) == (3, "mine", 1, "module")

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...errors import ToolBoundaryError
-from ...prompt.plain_text import has_base, is_class
+from ...prompt.plain_text import has_base, is_class, resolution_order
 from ...values.annotation_texts import evaluates_items, has_texts, without_texts
 from .members import Members, refusal
 
@@ -52,7 +52,11 @@ _CALLABLE: tuple[type[Any], ...] = (
 
 def _is_of(value: object, kinds: tuple[type[Any], ...]) -> bool:
     """Whether a value is of one of some classes, by its own class: a proxy is not asked."""
-    return any(has_base(type(value), kind) for kind in kinds)
+    for base in resolution_order(type(value)):
+        for kind in kinds:  # loops, because every call of a model's code passes here
+            if base is kind:
+                return True
+    return False
 
 
 def is_class_maker(value: Any) -> bool:
@@ -105,7 +109,7 @@ def check_called(function: Any) -> Any:
         ToolBoundaryError: It makes a class.
     """
     inner = function
-    while _is_of(inner, (functools.partial,)):
+    while has_base(type(inner), functools.partial):
         inner = inner.func
     if is_class_maker(inner):
         raise _refusal_of(inner)
@@ -129,7 +133,7 @@ def check_given(value: Any, function: object = None) -> Any:
     if type(function) is types.FunctionType and not _is_standard(function):
         return value
     inner: Any = value
-    while _is_of(inner, (functools.partial,)):
+    while has_base(type(inner), functools.partial):
         inner = inner.func
     if is_class_maker(inner) or runs_texts(inner):
         raise _refusal_of(inner)

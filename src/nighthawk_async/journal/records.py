@@ -336,7 +336,7 @@ class RecordIndex:
 
     def may_be_left_out(self, place: str) -> bool:
         """Whether later lives may leave out what is at a place, since something ended a life before it."""
-        return any(is_within(place, each) for each in self.dropped)
+        return bool(self.dropped) and any(is_within(place, each) for each in self.dropped)
 
     def lives(self) -> dict[int, LifeTimes]:
         """Return the times of all lives by number."""
@@ -367,6 +367,8 @@ class RecordIndex:
 
     def reach(self, place: str) -> None:
         """Note that this life has reached a place."""
+        if not self._frames:
+            return  # as in the first life of a run
         while place and place not in self._reached:
             self._reached.add(place)
             place, _, frame = place.rpartition("/")
@@ -651,6 +653,8 @@ class RecordIndex:
             place: The place, which has the records below it; see `failure_place`.
             kind: The kind of the record.
         """
+        if not self._errors:
+            return None
         errors = reversed(self._errors.get((place, kind), ()))
         return next((each for each in errors if self.is_handled(each)), None)
 

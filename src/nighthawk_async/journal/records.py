@@ -367,9 +367,7 @@ class RecordIndex:
 
     def reach(self, place: str) -> None:
         """Note that this life has reached a place."""
-        if not self._frames:
-            return  # as in the first life of a run
-        while place and place not in self._reached:
+        while self._frames and place and place not in self._reached:  # none in the first life of a run
             self._reached.add(place)
             place, _, frame = place.rpartition("/")
             self._left.get(place, {}).pop(frame, None)
@@ -653,8 +651,6 @@ class RecordIndex:
             place: The place, which has the records below it; see `failure_place`.
             kind: The kind of the record.
         """
-        if not self._errors:
-            return None
         errors = reversed(self._errors.get((place, kind), ()))
         return next((each for each in errors if self.is_handled(each)), None)
 

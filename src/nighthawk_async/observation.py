@@ -6,7 +6,7 @@ read of a context variable. This module does not know the observers or how they 
 """
 
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from typing import Literal, Protocol, TypeAlias
 
@@ -225,8 +225,10 @@ def using_node_writer_everywhere(writer: NodeWriter) -> Generator[None, None, No
 
 
 def _take_back(token: Token[NodeWriter | None]) -> None:
-    with suppress(ValueError):  # a generator may be closed in another context than it began in
+    try:  # noqa: SIM105  (each step comes here several times, and `suppress` takes three more calls)
         _node_writer.reset(token)
+    except ValueError:  # a generator may be closed in another context than it began in
+        pass
 
 
 class using_node_writer:  # noqa: N801  (a context manager that reads as a function at its call)

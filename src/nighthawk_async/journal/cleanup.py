@@ -22,6 +22,8 @@ class CallsBesideCleanup:
     def __init__(self, index: RecordIndex) -> None:
         self._index = index
         self._beside: dict[str, str] = {}
+        self.has_calls = False
+        """Whether there are any."""
 
     def resolve(self, place: str) -> str:
         """The place of something, which may be in a call that has a place beside another one."""
@@ -48,6 +50,7 @@ class CallsBesideCleanup:
                 check(record)
             except JournalDivergenceError:
                 self._beside[place] = _beside(place)
+                self.has_calls = True
                 place = self._beside[place]
             else:
                 break

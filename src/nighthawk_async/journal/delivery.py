@@ -106,6 +106,7 @@ class Delivery:
         self._asleep: set[str] = set()  # the tasks, by the beginning of their places, that came too late
         self._divergence: str | None = None
         self.on_divergence: Callable[[], object] = lambda: None  # called once
+        self._noting_divergence = NotingDivergence(self)
         self._lock = threading.Lock()
         self._numbers = count()
         self._waiters: list[tuple[int, int, _Waiter]] = []  # a heap, by position
@@ -151,7 +152,7 @@ class Delivery:
 
     def noting_divergence(self) -> "NotingDivergence":
         """Let nothing new begin any more if an error says that the program is not the recorded one."""
-        return NotingDivergence(self)
+        return self._noting_divergence
 
     def diverge(self, text: str) -> None:
         """Let nothing new begin any more, because of an error with this text; see `check_same`."""

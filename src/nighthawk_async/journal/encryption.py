@@ -92,7 +92,7 @@ class BodyCodec:
             signed: More that the body is bound to where it is signed.
         """
         stored = self._encrypted(body, context)
-        if not self._is_signed(context):
+        if self._signing_key is None or not self._is_signed(context):
             return stored
         return b"".join((_SIGNED, self._key_name, self._code(stored, context, signed), stored))
 

@@ -51,11 +51,14 @@ def effect_of_intent(place: str) -> str:
 
 def function_place(place: str) -> str | None:
     """The place of the innermost call of a function that a place is at or in; None for none."""
-    while "/" in place:
-        parent, _, frame = place.rpartition("/")
-        if frame.rpartition("[")[0].endswith("()"):
-            return place
-        place = parent
+    end = len(place)
+    while (start := place.rfind("()[", 0, end)) >= 0:
+        last = place.find("/", start)
+        function = place if last < 0 else place[:last]
+        _, slash, frame = function.rpartition("/")
+        if slash and frame.rpartition("[")[0].endswith("()"):
+            return function
+        end = start
     return None
 
 

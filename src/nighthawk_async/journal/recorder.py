@@ -123,6 +123,7 @@ class RunRecorder:
         self.identity_version = self._index.identity
         self.known_objects = KnownObjects(rules, is_replay=self.is_replay)
         self.departures = Departures()
+        self._is_first = self._index.is_empty
         self._seq = records[-1].seq if records else 0
         self._error_before = sys.exc_info()[1]  # the program may enter the run while it handles one
         self._cleanup: int | None = None  # the first of the latest records, if all were made by cleanup
@@ -152,7 +153,9 @@ class RunRecorder:
 
     def relative(self, place: str) -> str:
         """A place below the run, whatever the run is within."""
-        return self.beside_cleanup.resolve(ROOT + place.removeprefix(self._root))
+        if self._root != ROOT:
+            place = ROOT + place.removeprefix(self._root)
+        return self.beside_cleanup.resolve(place) if self.beside_cleanup.has_calls else place
 
     def find_record(self, place: str, kind: RecordKind) -> Record | None:
         """Return the record of an earlier life at a place; this life has reached the place."""
@@ -211,7 +214,7 @@ class RunRecorder:
         Raises:
             JournalDivergenceError: The program has changed: what came after it was recorded.
         """
-        if self._new_code == "error":
+        if self._new_code == "error" and not self._is_first:
             self._index.check_new(place)
             if self._cut_short and not self._index.knows(place) and not is_failure(place):
                 self.refuse_cut(lambda cut: comes_after(place, cut, self.delivery.is_closed), place)
@@ -400,9 +403,9 @@ class RunRecorder:
         if not self.is_replay:
             self.check_new(place)
 
-    async def begin_new(self, place: str, hold: HoldEffect | None = None) -> None:
+    def begin_new(self, place: str, hold: HoldEffect | None = None) -> Awaitable[None]:
         """Pass a place at which something begins that no earlier life has recorded; see `Gate`."""
-        await self.gate.begin_new(place, hold)
+        return self.gate.begin_new(place, hold)
 
     async def begin_new_wait(self, place: str) -> None:
         """Pass the place of a wait, as `begin_new` does; the wait belongs to the function that it is in.

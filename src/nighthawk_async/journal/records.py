@@ -336,7 +336,7 @@ class RecordIndex:
 
     def may_be_left_out(self, place: str) -> bool:
         """Whether later lives may leave out what is at a place, since something ended a life before it."""
-        return any(is_within(place, each) for each in self.dropped)
+        return bool(self.dropped) and any(is_within(place, each) for each in self.dropped)
 
     def lives(self) -> dict[int, LifeTimes]:
         """Return the times of all lives by number."""
@@ -367,7 +367,7 @@ class RecordIndex:
 
     def reach(self, place: str) -> None:
         """Note that this life has reached a place."""
-        while place and place not in self._reached:
+        while self._frames and place and place not in self._reached:  # none in the first life of a run
             self._reached.add(place)
             place, _, frame = place.rpartition("/")
             self._left.get(place, {}).pop(frame, None)

@@ -5,6 +5,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import fields
+from functools import lru_cache
 from typing import Any, NoReturn, cast
 
 import msgspec
@@ -69,6 +70,11 @@ class StepRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     version: int = 1
     unnamed: dict[str, str] = {}
     text: dict[str, str] = {}
+
+
+@lru_cache(maxsize=256)  # the text of a block is mostly the same in each of its steps
+def _program_digest(program: str) -> str:
+    return hashlib.sha256(program.encode(errors="surrogatepass")).hexdigest()[:16]
 
 
 def check_step(place: str, recorded: StepRecord, inputs: StepInputs) -> None:
@@ -200,7 +206,7 @@ class RunJournal(QuestionRecorder):
             if not self.gate.is_driven(place):
                 self.check_new(place)
         step = StepRecord(
-            program=hashlib.sha256(program.encode(errors="surrogatepass")).hexdigest()[:16],
+            program=_program_digest(program),
             inputs=self.known_objects.digests(place, "step", inputs.named),
             version=VERSION,
             unnamed=unnamed_digests(inputs.unnamed),

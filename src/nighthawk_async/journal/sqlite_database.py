@@ -3,8 +3,8 @@
 import os
 import sqlite3
 import uuid
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,6 +17,32 @@ from .tables import migrate
 _BUSY_SECONDS = 30.0
 _RELEASED_PAGES = 1_000  # at a time
 _INCREMENTAL = 2
+
+
+class _Transaction:
+    """A transaction; no generator, because each step of a run comes here."""
+
+    __slots__ = ("_begin", "_changes", "_commit", "_roll_back")
+
+    def __init__(
+        self, begin: Callable[[], int], commit: Callable[[int], None], roll_back: Callable[[], None]
+    ) -> None:
+        self._begin = begin
+        self._commit = commit
+        self._roll_back = roll_back
+
+    def __enter__(self) -> None:
+        self._changes = self._begin()
+
+    def __exit__(self, exc_type: object, exc: object, traceback: object) -> None:
+        if exc_type is not None:
+            self._roll_back()
+            return
+        try:
+            self._commit(self._changes)
+        except BaseException:
+            self._roll_back()
+            raise
 
 
 class SqliteDatabase(Database):
@@ -39,6 +65,7 @@ class SqliteDatabase(Database):
     def __init__(self, path: Path) -> None:
         super().__init__()
         self._path = path
+        self._name = os.fspath(path)  # for each transaction, which would make it anew
         _create_for_owner(path)
         self._connection = sqlite3.connect(
             path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
@@ -107,27 +134,31 @@ class SqliteDatabase(Database):
         """Carry a statement out for each row of parameters."""
         self._connection.executemany(statement, rows)
 
-    @contextmanager
-    def transaction(self) -> Generator[None, None, None]:
+    def transaction(self) -> AbstractContextManager[None]:
         """Make the `with` statement one transaction.
 
         Raises:
             JournalStoreError: The file is not there any more: nobody would find what is written to it.
         """
+        return _Transaction(self._begin, self._commit, self._roll_back)
+
+    def _begin(self) -> int:
+        """Begin a transaction, and return the number of changes before it."""
         if self._find_file() != self._file:
             raise JournalStoreError(f"{self._path} was moved, replaced or deleted while it was in use.")
         self._connection.execute("BEGIN IMMEDIATE")
-        changes, commits = self._connection.total_changes, self._commits
-        try:
-            yield
-            if self._mark is not None and self._connection.total_changes != changes:
-                commits = self._count_commit()
-            self._connection.execute("COMMIT")
-            self._commits = commits
-        except BaseException:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-            raise
+        return self._connection.total_changes
+
+    def _commit(self, changes: int) -> None:
+        commits = self._commits
+        if self._mark is not None and self._connection.total_changes != changes:
+            commits = self._count_commit()
+        self._connection.execute("COMMIT")
+        self._commits = commits
+
+    def _roll_back(self) -> None:
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
 
     def _count_commit(self) -> int:
         """Count the commit of the transaction in progress; return its number."""
@@ -185,7 +216,7 @@ class SqliteDatabase(Database):
     def _find_file(self) -> tuple[int, int] | None:
         """The identity of the file at the path; None for none."""
         try:
-            found = os.stat(self._path)
+            found = os.stat(self._name)
         except OSError:
             return None
         return found.st_dev, found.st_ino

@@ -328,12 +328,9 @@ class StoreThread:
         batch: list[_Job] = []
         while jobs is not None:
             batch += jobs
-            if len(batch) >= _MOST_BATCH:
+            if len(batch) >= _MOST_BATCH or self._jobs.empty():
                 return batch
-            try:
-                jobs = self._jobs.get_nowait()
-            except queue.Empty:
-                return batch
+            jobs = self._jobs.get()
         if batch:
             self._jobs.put(None)  # the end comes after these
             return batch
@@ -352,29 +349,32 @@ class StoreThread:
             self._note_commits()
             jobs[0].done.succeed(result)
             return
-        lives: dict[tuple[str, int], list[_Append]] = {}
-        for job in cast("Sequence[_Append]", jobs):
-            lives.setdefault((job.run_id, job.epoch), []).append(job)
-        records = [record for job in cast("Sequence[_Append]", jobs) for record in job.records]
-        for listener in commit_listeners:
-            listener("before", records)
-        self._append(lives)
-        for listener in commit_listeners:
-            listener("after", records)
+        appends = cast("Sequence[_Append]", jobs)
+        lives: dict[tuple[str, int], list[Record]] = {}
+        for job in appends:
+            lives.setdefault((job.run_id, job.epoch), []).extend(job.records)
+        if not commit_listeners:
+            self._append(lives)
+        else:
+            records = [record for job in appends for record in job.records]
+            for listener in commit_listeners:
+                listener("before", records)
+            self._append(lives)
+            for listener in commit_listeners:
+                listener("after", records)
         self._note_commits()
-        for life, appends in lives.items():
-            lost = self._lost.get(life)
-            for job in appends:
-                if lost is None:
-                    job.written.succeed(None)
-                else:
-                    job.written.fail(lost)
+        for job in appends:
+            lost = self._lost.get((job.run_id, job.epoch))
+            if lost is None:
+                job.written.succeed(None)
+            else:
+                job.written.fail(lost)
 
     def _note_commits(self) -> None:
         if self._database is not None:
             self._database.note_commits()
 
-    def _append(self, lives: Mapping[tuple[str, int], Sequence[_Append]]) -> None:
+    def _append(self, lives: Mapping[tuple[str, int], Sequence[Record]]) -> None:
         """Append the records of lives that are not lost, all in one transaction."""
         if lives.keys() <= self._lost.keys():
             return
@@ -382,15 +382,12 @@ class StoreThread:
         database = self.opened()
         seconds: dict[tuple[str, int], float] = {}
         with database.transaction():
-            if any(
-                is_large(record.body) for jobs in lives.values() for job in jobs for record in job.records
-            ):
+            if any(is_large(record.body) for records in lives.values() for record in records):
                 database.lock("blobs")
             # In order, so that no two processes wait for each other's rows.
             for life in sorted(lives.keys() - self._lost.keys()):
-                records = [record for job in lives[life] for record in job.records]
                 try:
-                    seconds[life] = self._append_to(database, life, records)
+                    seconds[life] = self._append_to(database, life, lives[life])
                 except JournalError as error:  # of this run alone; nothing of it was written
                     self._lose(life, error)
         for life, left in seconds.items():

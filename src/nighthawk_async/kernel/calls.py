@@ -242,8 +242,9 @@ class using_function_place:  # noqa: N801  (a context manager that reads as a st
     def __enter__(self) -> str:
         self._journal = find_journal()
         if self._journal is not None:
-            self._place = take_place(f"{self._name}()", self._arguments())
-            self._positions = below_place(self._place)
+            positions = find_positions().take_below(f"{self._name}()", self._arguments())
+            self._place = positions.path
+            self._positions = using_positions(positions, is_own=True)
             self._positions.__enter__()
             self._journal.enter(self._place)
         return self._place
@@ -296,7 +297,7 @@ def in_call_place(begin: Callable[[], Callable[[], Awaitable[Result]]]) -> Calla
     Args:
         begin: Begins the call, and returns what waits for its result.
     """
-    positions = Positions(take_place("call"))
+    positions = find_positions().take_below("call")
     with using_positions(positions, is_own=True):
         finish = begin()
 

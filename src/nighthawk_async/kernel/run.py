@@ -37,6 +37,7 @@ from ..types.usage import Usage
 from .calls import fold_frames, folding_frames
 from .context import StepExecutor, check_executor
 from .environment import (
+    ENVIRONMENT,
     OPEN_RUNS,
     Environment,
     current_tool_scope,
@@ -458,7 +459,7 @@ def _find_execution() -> ExecutionRef | None:
 
 def _find_owner() -> object | None:
     """Return the task of the caller where the run has a journal."""
-    environment = find_environment()  # not `find_journal`: many times in each step
+    environment = ENVIRONMENT.get()  # not `find_journal`, which is one more call: many times in each step
     return None if environment is None or environment.journal is None else find_task()
 
 

@@ -489,8 +489,8 @@ class using_positions:  # noqa: N801  (a context manager that reads as a functio
     def __enter__(self) -> None:
         if not self._is_own:
             self._positions.share()
-        here = _place.get()  # not its `_replace`, which takes four times as long
-        self._here = Place(here.node, self._positions, *here[2:])
+        here = _place.get()  # not its `_replace`, which takes six times as long
+        self._here = Place._make((here.node, self._positions, *here[2:]))
         self._token = _place.set(self._here)
 
     def __exit__(self, *exc_details: object) -> None:

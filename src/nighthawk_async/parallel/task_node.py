@@ -409,6 +409,9 @@ def find_task_place(task: object) -> str | None:
     return _places_of_tasks.get(task)
 
 
+_CALLER = object()
+
+
 class Positions:
     """Assigns ids by position: the third `fetch` under `run` is `run/fetch[2]`, whatever the scheduling.
 
@@ -418,15 +421,17 @@ class Positions:
 
     Args:
         path: The id under which the positions are.
+        owner: The task that they belong to, as `TaskHooks.find_owner` gives it; the caller's by default.
     """
 
     __slots__ = ("_counts", "_owners", "_unstable", "path")
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, owner: object = _CALLER) -> None:
         self.path = path
         self._counts: dict[str, int] = {}
         self._unstable: dict[str, tuple[object, ...]] = {}  # by kind: what its digest does not tell apart
-        owner = get_task_hooks().find_owner()
+        if owner is _CALLER:
+            owner = get_task_hooks().find_owner()
         self._owners: set[object] | None = None if owner is None else {owner}
 
     def take(self, kind: str, arguments: object = None) -> str:
@@ -436,14 +441,22 @@ class Positions:
             kind: The kind.
             arguments: The arguments that identify it among those of tasks that were started by hand.
         """
-        if self.is_owned:
+        return self._take_in(get_task_hooks().find_owner(), kind, arguments)
+
+    def take_below(self, kind: str, arguments: object = None) -> "Positions":
+        """Take the id of the next of a kind, and return the positions below it; see `take`."""
+        owner = get_task_hooks().find_owner()  # once for both: each step of a run with a journal comes here
+        return Positions(self._take_in(owner, kind, arguments), owner=owner)
+
+    def _take_in(self, owner: object | None, kind: str, arguments: object) -> str:
+        if owner is None or self._owners is None or owner in self._owners:
             return self.take_owned(kind)
         digest = get_task_hooks().digest(arguments)
         kind = f"{kind}~{digest.text}"
         if kind.endswith(UNSTABLE):
             self._check_same(kind, digest.unstable)
         place = self.take_owned(kind)
-        _places_of_tasks[get_task_hooks().find_owner()] = place
+        _places_of_tasks[owner] = place
         return place
 
     def take_owned(self, kind: str) -> str:

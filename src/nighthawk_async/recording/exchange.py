@@ -374,13 +374,19 @@ def _native_events(recorded: RecordedNativeCall, *, is_complete: bool) -> list[M
 def _recorded_usage(usage: Usage) -> dict[str, Any]:
     """The fields of a usage that are not as by default; `plain`, which takes long, looks at those alone."""
     values = zip(_USAGE_FIELDS, _usage_values(usage), _USAGE_DEFAULTS, strict=True)
-    differing = {name: plain(value) for name, value, default in values if value is not default}
+    differing = {
+        name: value if type(value) is int else plain(value)
+        for name, value, default in values
+        if value is not default
+    }
     return {name: value for name, value in differing.items() if value != _NO_USAGE[name]}
 
 
 def _recorded_finish(event: ResponseFinished) -> dict[str, Any]:
     values = zip(_FINISH_FIELDS, _finish_values(event), strict=True)
-    return {name: plain(value) for name, value in values if value is not None}
+    return {
+        name: value if type(value) is str else plain(value) for name, value in values if value is not None
+    }
 
 
 def record_error(error: ModelError | ConfigurationError) -> RecordedError:

@@ -64,15 +64,17 @@ USES: Mapping[str, str] = {
 
 _OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens")
 _ANSWERS = ("n", "candidateCount", "candidate_count")
-_UNKNOWN_INPUTS = (
-    "previous_response_id",
-    "conversation",
-    "prompt",
-    "cachedContent",
-    "cached_content",
-    "mcp_servers",
-    "web_search_options",
-)
+_UNKNOWN_INPUTS = dict.fromkeys(
+    (
+        "previous_response_id",
+        "conversation",
+        "prompt",
+        "cachedContent",
+        "cached_content",
+        "mcp_servers",
+        "web_search_options",
+    )
+).keys()
 _GENERATION_SETTINGS = ("generationConfig", "generation_config")
 """Google's names for the object of settings."""
 
@@ -219,6 +221,8 @@ def find_unknown_input(settings: Mapping[str, Any]) -> str | None:
         settings: The settings of a request.
     """
     body = _object(settings, "extra_body")
+    if not body and _UNKNOWN_INPUTS.isdisjoint(settings):
+        return None
     parts = (settings, body) if body else (settings,)
     names = (name for part in parts for name in _UNKNOWN_INPUTS if part.get(name) not in (None, [], ""))
     tools = (name for name, _ in added_native_tools(body.get("tools")) if name not in USES)
@@ -263,7 +267,10 @@ def may_cache_for_an_hour(settings: Mapping[str, Any]) -> bool:
     Args:
         settings: The settings of a request.
     """
-    return settings.get("prompt_caching") == "1h" or "'1h'" in repr(_object(settings, "extra_body"))
+    if settings.get("prompt_caching") == "1h":
+        return True
+    body = _object(settings, "extra_body")
+    return bool(body) and "'1h'" in repr(body)
 
 
 def count_answers(settings: Mapping[str, Any]) -> int:
@@ -289,8 +296,12 @@ def reasons(settings: Mapping[str, Any], capabilities: ModelCapabilities) -> boo
 
 def _numbers(parts: Iterable[Mapping[str, Any]], names: Iterable[str]) -> list[int]:
     """Return the positive numbers under some names."""
-    given = [part.get(name) for part in parts for name in names]
-    return [number for number in given if isinstance(number, int) and number > 0]
+    return [
+        number
+        for part in parts
+        for name in names
+        if (number := part.get(name)) is not None and isinstance(number, int) and number > 0
+    ]
 
 
 def _parts_of_extra_body(settings: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -305,7 +316,8 @@ def _parts_of_extra_body(settings: Mapping[str, Any]) -> list[Mapping[str, Any]]
 
 
 def _object(of: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    return value if is_json_mapping(value := of.get(name)) else {}
+    value = of.get(name)
+    return value if value is not None and is_json_mapping(value) else {}
 
 
 @lru_cache(maxsize=256)

@@ -78,6 +78,7 @@ class BudgetAccount:
     """
 
     __slots__ = (
+        "_lowest_thresholds",
         "_reported",
         "_reserved",
         "_spent",
@@ -108,6 +109,12 @@ class BudgetAccount:
         self._reserved: dict[Resource, Amount] = {}
         self.meter = UsageMeter()
         self._reported: dict[object, set[tuple[Resource, float, int]]] = {}
+        self._lowest_thresholds: tuple[tuple[Resource, float], ...] = ()  # looked at several times in a step
+        if terms.thresholds and not terms.shared:
+            part = min(terms.thresholds)
+            self._lowest_thresholds = tuple(
+                (resource, part * float(limit)) for resource, limit in terms.limits.limited()
+            )
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle and copy the terms and the spent amounts. A copy has no reservations."""
@@ -258,16 +265,13 @@ class BudgetAccount:
     @property
     def has_passed_threshold(self) -> bool:
         """Whether a threshold may have been passed, reported or not: mostly none has."""
-        terms = self.terms
-        if self.ledger is not None or terms.limits.seconds is not None:
+        if self.ledger is not None or self.terms.limits.seconds is not None:
             return True
-        if terms.shared or not terms.thresholds:
-            return False
-        least = min(terms.thresholds)
-        return any(
-            (spent := self._spent.get(resource, 0)) and float(spent) >= least * float(limit)
-            for resource, limit in terms.limits.limited()
-        )
+        for resource, least in self._lowest_thresholds:
+            spent = self._spent.get(resource, 0)
+            if spent and float(spent) >= least:
+                return True
+        return False
 
     def take_threshold(self, listener: object) -> PassedThreshold | None:
         """Return a passed threshold that was not yet reported to a listener; None when there is none.
@@ -401,7 +405,9 @@ def find_lender(accounts: Iterable[BudgetAccount]) -> Lender | None:
     Args:
         accounts: The accounts, outermost first.
     """
-    return next((account.lender for account in accounts), None)
+    for account in accounts:
+        return account.lender
+    return None
 
 
 def own_accounts(accounts: Iterable[BudgetAccount]) -> tuple[BudgetAccount, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ..secret_names import hides_value
-from .containers import key_notation
+from .containers import is_object_type, key_notation
 from .objects import ObjectReader
 from .plain_text import (
     clean_text,
@@ -56,12 +56,13 @@ class ShownObjects:
         show_secrets: Whether labels may be values with secret names.
     """
 
-    __slots__ = ("_labels", "_objects", "_readers", "_show_secrets")
+    __slots__ = ("_labels", "_object_types", "_objects", "_readers", "_show_secrets")
 
     def __init__(self, *, show_secrets: bool = False) -> None:
         self._objects: dict[int, _Shown] = {}
         self._labels: dict[tuple[int, str], object] = {}
         self._readers: dict[int, ObjectReader] = {}
+        self._object_types: dict[int, tuple[type, bool]] = {}
         self._show_secrets = show_secrets
 
     def add_variable(self, name: str, value: object) -> None:
@@ -94,6 +95,13 @@ class ShownObjects:
             reader = self._readers[id(cls)] = ObjectReader(cls)
         return reader
 
+    def is_object_type(self, cls: type) -> bool:
+        """Whether values of a class are objects with an identity; found out once for each class."""
+        known = self._object_types.get(id(cls))
+        if known is None:  # with the class, whose identity would be given to another when it is gone
+            known = self._object_types[id(cls)] = cls, is_object_type(cls)
+        return known[1]
+
     def label(self, value: object, cls: type) -> str:
         """The label that an object has; empty for none."""
         label = _find_label(value, self.reader(cls), show_secrets=self._show_secrets)
@@ -115,10 +123,11 @@ class ShownObjects:
 class LineObjects:
     """The objects that one preview shows."""
 
-    __slots__ = ("_objects", "_section", "line", "root")
+    __slots__ = ("_objects", "_section", "is_object_type", "line", "root")
 
     def __init__(self, section: ShownObjects, line: str) -> None:
         self._section = section
+        self.is_object_type = section.is_object_type
         self._objects: dict[int, _Shown] = {}
         self.line = line
         self.root = Path(None, "", line)

@@ -9,7 +9,7 @@ import functools
 import types
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import islice
-from operator import itemgetter
+from operator import is_, itemgetter
 from types import MemberDescriptorType
 from typing import Any, NamedTuple, TypeGuard, cast
 
@@ -98,7 +98,10 @@ class ObjectReader:
         cls: The class. It must not change while the reader is used.
     """
 
-    __slots__ = ("_arguments", "_cls", "_dictionary", "_extra", "_is_public", "_label_slots", "_slots")
+    __slots__ = (
+        *("_arguments", "_cls", "_dictionary", "_extra", "_is_public", "_label_slots", "_public_names"),
+        "_slots",
+    )
 
     def __init__(self, cls: type) -> None:
         self._cls = cls
@@ -109,6 +112,7 @@ class ObjectReader:
         self._arguments = _EXCEPTION_ARGUMENTS if has_arguments else None
         self._extra = class_value(cls, "__pydantic_extra__") if has_base(cls, BaseModel) else None
         self._is_public: dict[str, bool] = {}
+        self._public_names: list[str] = []
         self._label_slots = tuple((name, class_value(cls, name)) for name in _LABELS)
 
     def fields(self, value: object) -> dict[str, object]:
@@ -126,10 +130,23 @@ class ObjectReader:
             fields["args"] = self._arguments.__get__(value, self._cls)
         # Another thread may change the dictionary, but not while its items are listed.
         items = list(islice(self.dictionary(value).items(), _MAX_FIELDS_READ))
-        fields.update([(name, field) for name, field in items if self._is_shown(name)])
+        fields.update(items if self._are_known(items) else self._shown(items))
         if self._extra is not None:
-            fields.update(_extra_fields(read_slot(value, self._extra)[1]))
+            extra = read_slot(value, self._extra)[1]
+            fields.update(() if extra is None else _extra_fields(extra))
         return fields
+
+    def _are_known(self, items: list[tuple[Any, object]]) -> bool:
+        """Whether the names are those of the object before, all shown; none is compared, or hashed."""
+        return len(items) == len(self._public_names) and all(
+            map(is_, map(itemgetter(0), items), self._public_names)
+        )
+
+    def _shown(self, items: list[tuple[Any, object]]) -> list[tuple[str, object]]:
+        shown = [(name, field) for name, field in items if self._is_shown(name)]
+        if len(shown) == len(items):
+            self._public_names = [name for name, _ in shown]
+        return shown
 
     def dictionary(self, value: object) -> Mapping[Any, object]:
         """The `__dict__` of an object of the class; empty when it has none that is readable without code."""

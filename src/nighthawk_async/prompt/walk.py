@@ -18,7 +18,6 @@ from .containers import (
     Opened,
     find_table,
     frame_table,
-    is_object_type,
     key_text,
     made_distinct,
     notation_of_type,
@@ -165,7 +164,7 @@ class _Walk:
     """
 
     __slots__ = (
-        *("_is_selective", "_numbers_left", "_object_types", "_objects", "_path", "_show_secrets"),
+        *("_is_object_type", "_is_selective", "_numbers_left", "_objects", "_path", "_show_secrets"),
         *("_shortens", "_with_tables", "has_tables", "shows_ending"),
     )
 
@@ -181,7 +180,7 @@ class _Walk:
         self._show_secrets = show_secrets
         self._objects = objects
         self._path: dict[int, Path] = {}
-        self._object_types: dict[int, bool] = {}
+        self._is_object_type = objects.is_object_type
 
     def start(self, value: object, cells: int) -> Part:
         """Convert the value itself."""
@@ -242,13 +241,6 @@ class _Walk:
             return last_items(value, count)
 
         return replace(opened, last=last, numbers=lambda: numbers_of(value))
-
-    def _is_object_type(self, cls: type) -> bool:
-        # Classes live as long as the value; looking at the bases of each item anew takes half the time.
-        known = self._object_types.get(id(cls))
-        if known is None:
-            known = self._object_types[id(cls)] = is_object_type(cls)
-        return known
 
     def _name(self, name: str) -> tuple[Part, int]:
         return KEY_MARK + name if self._with_tables else name, 1 + len(name) // CHARACTERS_PER_CELL

@@ -5,7 +5,6 @@ its class has the same; otherwise the path to the place where it is shown, `<Nod
 object's code runs, its `__repr__` neither.
 """
 
-import json
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -14,6 +13,7 @@ from .containers import is_object_type, key_notation
 from .objects import ObjectReader
 from .plain_text import (
     clean_text,
+    encode,
     single_line,
     type_name,
 )
@@ -241,7 +241,7 @@ _WRITTEN_STEPS: dict[Step, Callable[[Any], str]] = {
 
 
 def _quoted(text: str) -> str:
-    return json.dumps(clean_text(text), ensure_ascii=False)
+    return encode(clean_text(text))
 
 
 def _find_label(value: object, reader: ObjectReader, *, show_secrets: bool) -> str:

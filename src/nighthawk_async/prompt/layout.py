@@ -73,10 +73,11 @@ class Layout:
         Args:
             part: The part that `whole_value` gave.
         """
-        if type(part) in ENCODERS:
-            return encode(part)
+        encoder = ENCODERS.get(type(part))
+        if encoder is not None:
+            return encoder(part)
         if isinstance(part, Table):
-            rows = (", ".join(map(self.write, row)) for row in part.rows)
+            rows = [", ".join(map(self.write, row)) for row in part.rows]
             return f"[{'; '.join((self._heading(part), *rows))}]"
         if isinstance(part, Parts) and part.keys is not None:
             pairs = zip(part.keys, part.values, strict=True)

@@ -212,7 +212,7 @@ def finished_preview(text: str) -> str:
 
 
 def _without_quotes(found: re.Match[str]) -> str:
-    return str(json.loads(f'"{found[1]}"'))
+    return str(json.loads(f'"{found[1]}"')) if "\\" in found[1] else found[1]
 
 
 def safe_text(text: str) -> str:

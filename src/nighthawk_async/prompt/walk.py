@@ -5,6 +5,7 @@ whatever the value's size, depth or shape, and none of its own code runs.
 """
 
 import math
+from operator import is_, itemgetter
 from typing import Any, cast
 
 from msgspec import Struct
@@ -164,8 +165,8 @@ class _Walk:
     """
 
     __slots__ = (
-        *("_is_object_type", "_is_selective", "_numbers_left", "_objects", "_path", "_show_secrets"),
-        *("_shortens", "_with_tables", "has_tables", "shows_ending"),
+        *("_is_object_type", "_is_selective", "_kinds", "_numbers_left", "_objects", "_path"),
+        *("_plain_keys", "_show_secrets", "_shortens", "_with_tables", "has_tables", "shows_ending"),
     )
 
     def __init__(
@@ -180,6 +181,8 @@ class _Walk:
         self._show_secrets = show_secrets
         self._objects = objects
         self._path: dict[int, Path] = {}
+        self._kinds: dict[int, tuple[type, str]] = {}
+        self._plain_keys: dict[int, list[str]] = {}
         self._is_object_type = objects.is_object_type
 
     def start(self, value: object, cells: int) -> Part:
@@ -221,7 +224,7 @@ class _Walk:
         try:
             kind = ""
             if depth and self._with_tables and opened.noun == "fields":
-                kind, self.has_tables = notation_of_type(cls), True
+                kind, self.has_tables = self._notation(cls), True
                 if has_base(cls, BaseException):
                     opened = with_arguments_apart(opened)
             return self._convert_parts(self._with_end(opened, value), cells, depth, path, kind)
@@ -241,6 +244,12 @@ class _Walk:
             return last_items(value, count)
 
         return replace(opened, last=last, numbers=lambda: numbers_of(value))
+
+    def _notation(self, cls: type) -> str:
+        known = self._kinds.get(id(cls))
+        if known is None:
+            known = self._kinds[id(cls)] = cls, notation_of_type(cls)
+        return known[1]
 
     def _name(self, name: str) -> tuple[Part, int]:
         return KEY_MARK + name if self._with_tables else name, 1 + len(name) // CHARACTERS_PER_CELL
@@ -266,26 +275,69 @@ class _Walk:
         kinds = kinds_of(items)
         if keys is None and kinds <= _WHOLE_NUMBERS and _are_short(items):
             return self._finished(opened, parts, items, None, kind, gap), cells - remaining + len(items)
-        shares = self._shares(items, remaining) if self._is_selective else None
         paths = {} if kinds <= _SCALAR_TYPES else self._places(opened, parts, items, path, gap)
-        values: list[Part] = []
-        unspent = 0
         shortens = self._shortens
         is_series = opened.noun == "items" and opened.length > _MOST_WHOLE_NUMBERS  # nobody needs all digits
         self._shortens = self._with_tables and (self._is_selective or shortens or is_series)
+        convert = self._convert_shares if self._is_selective else self._convert_all
+        values, remaining = convert(items, keys, remaining, depth, path, paths, gap)
+        self._shortens = shortens
+        return self._finished(opened, parts, values, keys, kind, gap), cells - remaining
+
+    def _convert_all(
+        self,
+        items: list[Any],
+        keys: list[str] | None,
+        remaining: int,
+        depth: int,
+        path: Path,
+        paths: dict[int, Path],
+        gap: int | None,
+    ) -> tuple[list[Part], int]:
+        """Convert all items; return the cells that are left too. Most items are texts and small integers."""
+        values: list[Part] = []
         for index, item in enumerate(items):
-            share = remaining if shares is None else max(1, shares[index] + unspent)
+            kind = type(item)
+            if kind is str and item.isascii():
+                values.append(item)
+                remaining -= 1 + len(item) // CHARACTERS_PER_CELL
+            elif item is None or kind is bool or (kind is int and item.bit_length() < INTEGER_BITS):
+                values.append(item)
+                remaining -= 1
+            else:
+                converted, cost = self.convert(item, remaining, depth + 1, paths.get(index, path))
+                values.append(converted)
+                remaining -= cost
+            if keys is not None:
+                remaining -= len(keys[index]) // CHARACTERS_PER_CELL
+            if remaining < 0:
+                raise _TooLarge
+        return values, remaining
+
+    def _convert_shares(
+        self,
+        items: list[Any],
+        keys: list[str] | None,
+        remaining: int,
+        depth: int,
+        path: Path,
+        paths: dict[int, Path],
+        gap: int | None,
+    ) -> tuple[list[Part], int]:
+        """Convert as much of each item as its share of the cells allows; return the cells that are left too."""
+        shares = self._shares(items, remaining)
+        values: list[Part] = []
+        unspent = 0
+        for index, item in enumerate(items):
+            share = max(1, shares[index] + unspent)
             spent = 0 if keys is None else len(keys[index]) // CHARACTERS_PER_CELL
             converted, cost = self.convert(item, share, depth + 1, paths.get(index, path))
             values.append(converted)
             remaining -= spent + cost
             unspent = share - spent - cost
-            if remaining < 0 and not self._is_selective:
-                raise _TooLarge
             if remaining < 0 and gap is None:
                 break
-        self._shortens = shortens
-        return self._finished(opened, parts, values, keys, kind, gap), cells - remaining
+        return values, remaining
 
     def _finished(
         self,
@@ -334,18 +386,32 @@ class _Walk:
         """The keys as text, and the items, secrets among them hidden."""
         if not _has_keys(opened):
             return None, parts
+        # Records have the same keys, one after the other; keys are not compared, or hashed.
+        plain = self._plain_keys.get(len(parts))
+        if plain is not None and all(map(is_, map(itemgetter(0), parts), plain)):
+            return plain, [
+                self._shown(key, item) if type(item) is str and "://" in item else item for key, item in parts
+            ]
         keys: list[str] = []
         items: list[Any] = []
+        are_plain = True
         for key, item in parts:
             if type(key) is str and len(key) <= KEY_CHARACTERS:
                 keys.append(key if key.isascii() else clean_text(key))
-                may_hide = names_secret_value(key) or (type(item) is str and "://" in item)
-                is_hidden = may_hide and not self._show_secrets and hides_value(key, item)
-                items.append(HIDDEN if is_hidden else item)
+                is_secret = names_secret_value(key)
+                are_plain = are_plain and not is_secret and keys[-1] is key
+                may_hide = is_secret or (type(item) is str and "://" in item)
+                items.append(self._shown(key, item) if may_hide else item)
             else:
+                are_plain = False
                 keys.append(self._key_text(key))  # no name of a secret, which is shorter
                 items.append(item)
+        if are_plain:
+            self._plain_keys[len(keys)] = keys
         return keys, items
+
+    def _shown(self, key: str, item: object) -> object:
+        return HIDDEN if not self._show_secrets and hides_value(key, item) else item
 
     def _places(
         self, opened: Opened, parts: list[Any], items: list[Any], path: Path, gap: int | None

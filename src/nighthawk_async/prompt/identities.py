@@ -56,13 +56,12 @@ class ShownObjects:
         show_secrets: Whether labels may be values with secret names.
     """
 
-    __slots__ = ("_labels", "_object_types", "_objects", "_readers", "_show_secrets")
+    __slots__ = ("_labels", "_objects", "_readers", "_show_secrets")
 
     def __init__(self, *, show_secrets: bool = False) -> None:
         self._objects: dict[int, _Shown] = {}
         self._labels: dict[tuple[int, str], object] = {}
-        self._readers: dict[int, ObjectReader] = {}
-        self._object_types: dict[int, tuple[type, bool]] = {}
+        self._readers: dict[int, tuple[type, ObjectReader | None]] = {}
         self._show_secrets = show_secrets
 
     def add_variable(self, name: str, value: object) -> None:
@@ -88,23 +87,19 @@ class ShownObjects:
         # A line that is written a second time, shorter, shows its objects again.
         return None if shown is None or shown.line == line else shown
 
-    def reader(self, cls: type) -> ObjectReader:
-        """The reader of the objects of a class; by its identity, because hashing it would run its code."""
-        reader = self._readers.get(id(cls))
-        if reader is None:
-            reader = self._readers[id(cls)] = ObjectReader(cls)
-        return reader
-
-    def is_object_type(self, cls: type) -> bool:
-        """Whether values of a class are objects with an identity; found out once for each class."""
-        known = self._object_types.get(id(cls))
-        if known is None:  # with the class, whose identity would be given to another when it is gone
-            known = self._object_types[id(cls)] = cls, is_object_type(cls)
+    def find_reader(self, cls: type) -> ObjectReader | None:
+        """The reader of the objects of a class; None where its values are no objects with an identity."""
+        # By its identity, because hashing the class would run its code; kept, so that no other gets it.
+        known = self._readers.get(id(cls))
+        if known is None:
+            reader = ObjectReader(cls) if is_object_type(cls) else None
+            known = self._readers[id(cls)] = cls, reader
         return known[1]
 
     def label(self, value: object, cls: type) -> str:
         """The label that an object has; empty for none."""
-        label = _find_label(value, self.reader(cls), show_secrets=self._show_secrets)
+        reader = self.find_reader(cls) or ObjectReader(cls)
+        label = _find_label(value, reader, show_secrets=self._show_secrets)
         if label:
             owner = self._labels.setdefault((id(cls), label), value)
             if owner is not value:
@@ -123,11 +118,11 @@ class ShownObjects:
 class LineObjects:
     """The objects that one preview shows."""
 
-    __slots__ = ("_objects", "_section", "is_object_type", "line", "root")
+    __slots__ = ("_objects", "_section", "find_reader", "line", "root")
 
     def __init__(self, section: ShownObjects, line: str) -> None:
         self._section = section
-        self.is_object_type = section.is_object_type
+        self.find_reader = section.find_reader
         self._objects: dict[int, _Shown] = {}
         self.line = line
         self.root = Path(None, "", line)
@@ -147,7 +142,8 @@ class LineObjects:
         Args:
             value: Any value.
         """
-        return self._section.find(value, self.line) is not None
+        shown = self._section.find(value, self.line)
+        return shown is not None
 
     def claim(self, value: object, cls: type, path: Path) -> None:
         """Choose the place where an object is shown, if it has none yet.
@@ -173,15 +169,6 @@ class LineObjects:
             return None
         is_labelled = shown.label and self._section.is_unique(shown)
         return named(type(value), shown.label if is_labelled else path_text(shown.path))
-
-    def fields(self, value: object, cls: type) -> dict[str, object]:
-        """The public fields of an object.
-
-        Args:
-            value: The object.
-            cls: Its class.
-        """
-        return self._section.reader(cls).fields(value)
 
     def mark(self) -> int:
         """The number of claims, for `rewind`."""

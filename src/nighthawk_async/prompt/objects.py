@@ -38,6 +38,7 @@ from .plain_text import (
 )
 from .types import TypeNames, is_library_module, is_of_library, is_standard
 
+_FIRST = itemgetter(0)
 _EXCEPTION_ARGUMENTS = BaseException.__dict__["args"]
 
 _MAX_FIELDS_READ = 1_024
@@ -121,6 +122,28 @@ class ObjectReader:
         Args:
             value: An object of the class.
         """
+        # Another thread may change the dictionary, but not while its items are listed.
+        items = list(islice(self.dictionary(value).items(), _MAX_FIELDS_READ))
+        names = self._public_names  # of the object before; they are not compared, or hashed
+        if len(items) == len(names) and all(map(is_, map(_FIRST, items), names)):
+            fields: dict[str, object] = dict(items)
+        else:
+            fields = self._shown(items)
+        if self._slots or self._arguments is not None:
+            fields = {**self._fields_beside(value), **fields}
+        if self._extra is not None and (extra := read_slot(value, self._extra)[1]) is not None:
+            fields.update(_extra_fields(extra))
+        return fields
+
+    def _shown(self, items: list[tuple[Any, object]]) -> dict[str, object]:
+        """The public fields of a dictionary."""
+        fields = {name: field for name, field in items if self._is_shown(name)}
+        if len(fields) == len(items):
+            self._public_names = list(fields)
+        return fields
+
+    def _fields_beside(self, value: object) -> dict[str, object]:
+        """The public fields in slots, and the arguments of an exception."""
         fields: dict[str, object] = {}
         for name, slot in self._slots:
             readable, field = read_slot(value, slot)
@@ -128,25 +151,7 @@ class ObjectReader:
                 fields[name] = field
         if self._arguments is not None:
             fields["args"] = self._arguments.__get__(value, self._cls)
-        # Another thread may change the dictionary, but not while its items are listed.
-        items = list(islice(self.dictionary(value).items(), _MAX_FIELDS_READ))
-        fields.update(items if self._are_known(items) else self._shown(items))
-        if self._extra is not None:
-            extra = read_slot(value, self._extra)[1]
-            fields.update(() if extra is None else _extra_fields(extra))
         return fields
-
-    def _are_known(self, items: list[tuple[Any, object]]) -> bool:
-        """Whether the names are those of the object before, all shown; none is compared, or hashed."""
-        return len(items) == len(self._public_names) and all(
-            map(is_, map(itemgetter(0), items), self._public_names)
-        )
-
-    def _shown(self, items: list[tuple[Any, object]]) -> list[tuple[str, object]]:
-        shown = [(name, field) for name, field in items if self._is_shown(name)]
-        if len(shown) == len(items):
-            self._public_names = [name for name, _ in shown]
-        return shown
 
     def dictionary(self, value: object) -> Mapping[Any, object]:
         """The `__dict__` of an object of the class; empty when it has none that is readable without code."""

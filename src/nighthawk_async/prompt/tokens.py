@@ -230,15 +230,22 @@ class TokenCounter:
             text: The text. Only as much of it is tokenized as decides the question; often nothing.
             limit: The number of tokens that is still allowed.
         """
-        if _has_at_most_bytes(text, limit):
-            return False
+        return not _has_at_most_bytes(text, limit) and self.count_up_to(text, limit) is None
+
+    def count_up_to(self, text: str, limit: int) -> int | None:
+        """Count the tokens of a text that has no more than a limit; None for one that has.
+
+        Args:
+            text: The text. Of one with more tokens, only as much is tokenized as decides that.
+            limit: The number of tokens that is still allowed.
+        """
         count = self._loaded()
         total = 0
         for start, end in _windows(text):
             total += count(text[start:end])
             if total > limit:
-                return True
-        return False
+                return None
+        return total
 
     def truncate(self, text: str, limit: int) -> str:
         """Return the longest beginning of a text that fits a limit.

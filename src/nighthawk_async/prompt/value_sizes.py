@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 from ..secret_names import hides_value
-from .containers import OPENERS, take
+from .containers import take
 from .frames import is_frame_type
 from .identities import LineObjects
 from .plain_text import class_of, kinds_of
@@ -121,7 +121,7 @@ def _tokens_of_rows(rows: list[dict[Any, Any]], seen: set[int], most: int) -> in
     if len(rows) + len(values) > most:
         return most + 1
     tokens = len(rows) + _tokens_of(values, kinds)
-    if _STRING in kinds:
+    if _STRING in kinds and tokens <= most:
         tokens += sum([each[:1].isalnum() for each in values if type(each) is str])
     return tokens
 
@@ -137,6 +137,5 @@ def _fields(value: Any, cls: type, objects: LineObjects, most: int) -> Iterable[
     """The first keys and values of a dictionary or an object; nothing of a value of no known kind."""
     if cls is dict:
         return take(value.items(), most)
-    if id(cls) in SCALARS or id(cls) in OPENERS or not objects.is_object_type(cls):
-        return ()
-    return () if objects.is_elsewhere(value) else objects.fields(value, cls).items()
+    reader = objects.find_reader(cls)
+    return () if reader is None or objects.is_elsewhere(value) else reader.fields(value).items()

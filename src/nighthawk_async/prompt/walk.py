@@ -165,7 +165,7 @@ class _Walk:
     """
 
     __slots__ = (
-        *("_is_object_type", "_is_selective", "_kinds", "_numbers_left", "_objects", "_path"),
+        *("_find_reader", "_is_selective", "_kinds", "_numbers_left", "_objects", "_path"),
         *("_plain_keys", "_show_secrets", "_shortens", "_with_tables", "has_tables", "shows_ending"),
     )
 
@@ -183,12 +183,12 @@ class _Walk:
         self._path: dict[int, Path] = {}
         self._kinds: dict[int, tuple[type, str]] = {}
         self._plain_keys: dict[int, list[str]] = {}
-        self._is_object_type = objects.is_object_type
+        self._find_reader = objects.find_reader
 
     def start(self, value: object, cells: int) -> Part:
         """Convert the value itself."""
         cls = type(value)
-        if id(cls) not in SCALARS and id(cls) not in OPENERS and self._is_object_type(cls):
+        if id(cls) not in SCALARS and id(cls) not in OPENERS and self._find_reader(cls):
             self._objects.claim(value, cls, self._objects.root)
         return self.convert(value, cells, 0, self._objects.root)[0]
 
@@ -204,19 +204,19 @@ class _Walk:
             return short_number(value), 1
         cls = type(value)
         render, opener = SCALARS.get(id(cls)), OPENERS.get(id(cls))
-        is_object = render is None and opener is None and self._is_object_type(cls)
-        if render is None and opener is None and not is_object:
+        reader = self._find_reader(cls) if render is None and opener is None else None
+        if render is None and opener is None and reader is None:
             render = find_scalar_text(cls)
         if render is not None:
             return self._charged(render(value, max(_SHORTEST_TEXT, cells * CHARACTERS_PER_CELL)), cells)
-        if is_object and (elsewhere := self._objects.name_elsewhere(value, path)) is not None:
+        if reader is not None and (elsewhere := self._objects.name_elsewhere(value, path)) is not None:
             return self._name(elsewhere)
-        if is_object:
-            opened = open_fields(self._objects.fields(value, cls))
+        if reader is not None:
+            opened = open_fields(reader.fields(value))
         else:
             opened = opener(value) if opener else open_container(value, cls, is_marked=self._with_tables)
         if opened is None:
-            is_item, item = (False, None) if is_object else scalar_of_array(value, cls)
+            is_item, item = (False, None) if reader else scalar_of_array(value, cls)
             return self.convert(item, cells, depth, path) if is_item else (f"<{type_name(cls)}>", 1)
         if id(value) in self._path:
             return self._name(named(cls, path_text(self._path[id(value)])))
@@ -430,7 +430,7 @@ class _Walk:
             else:
                 place = index if gap is None or index < gap else index + left_out
                 paths[index] = Path(path, "{" if opened.is_unordered else "[", place)
-            if id(cls) not in OPENERS and self._is_object_type(cls):
+            if id(cls) not in OPENERS and self._find_reader(cls):
                 self._objects.claim(item, cls, paths[index])
         return paths
 
@@ -515,6 +515,8 @@ def _demand(value: object, cells: int) -> int:
     """Return the number of cells of a value, as far as it is known without visiting it."""
     if is_string(value):
         return min(cells, 1 + str.__len__(value) // CHARACTERS_PER_CELL)
+    if id(class_of(value)) in SCALARS:
+        return _CELLS_PER_SCALAR
     return _CELLS_PER_SCALAR if find_scalar_text(type(value)) is not None else cells
 
 

@@ -5,6 +5,7 @@ facts about its numbers stand beside the count.
 """
 
 from collections.abc import Iterator, Sequence
+from typing import cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -286,6 +287,8 @@ class Layout:
         return table_heading(table, *self._mark(count, table.width, "columns") if count < table.width else ())
 
     def _show_row(self, row: list[Part], measured: _Measured, room: int) -> str:
+        if measured.size <= room and None not in measured.texts:
+            return ", ".join(cast("list[str]", measured.texts))
         level = max(measured.sizes, default=0)
         if measured.size > room:
             level = fair_level(measured.sizes, room)
@@ -295,11 +298,11 @@ class Layout:
         )
 
     def _show_item(self, parts: Parts, measured: _Measured, index: int, level: int) -> str:
+        key, text = "" if measured.keys is None else measured.keys[index], measured.texts[index]
+        if text is not None and measured.sizes[index] <= level:
+            return key + text
         room = min(measured.sizes[index], level) - 2
-        if measured.keys is None:
-            return self._show_value(parts.values[index], measured.texts[index], room)
-        key = measured.keys[index]
-        return key + self._show_value(parts.values[index], measured.texts[index], room - len(key))
+        return key + self._show_value(parts.values[index], text, room - len(key))
 
     def _show_value(self, value: Part, text: str | None, room: int) -> str:
         """Write a value in some characters, given its whole text where that is known."""

@@ -137,6 +137,8 @@ def fair_level(demands: list[int], room: int) -> int:
         demands: The demands of each.
         room: The available tokens.
     """
+    if sum(demands) <= room:
+        return max(demands, default=0)
     ascending = sorted(demands)
     for index, demand in enumerate(ascending):
         level = room // (len(ascending) - index)

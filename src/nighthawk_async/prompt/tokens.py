@@ -13,6 +13,7 @@ import hashlib
 import importlib.util
 import logging
 import os
+import re
 import tempfile
 import threading
 import warnings
@@ -154,6 +155,9 @@ _WINDOW = 8_192
 
 _SEARCHED_FOR_SEAM = 1_024
 """Characters at the end of a window in which a split point is searched."""
+
+_SEAM = re.compile(r"(?s:.*)[A-Za-z](?=[\x00-&(-@\[-`{-\x7f])")
+"""The last letter before an ASCII character that is neither a letter nor an apostrophe."""
 
 
 class TokenCounter:
@@ -354,10 +358,5 @@ def _last_seam(text: str, end: int) -> int:
     All vocabularies split a text by a pattern first. In each of them a run of letters ends before an ASCII
     character that is neither a letter nor an apostrophe, whatever follows.
     """
-    for position in range(end, end - _SEARCHED_FOR_SEAM, -1):
-        following = text[position]
-        if following.isascii() and not following.isalpha() and following != "'":
-            preceding = text[position - 1]
-            if preceding.isascii() and preceding.isalpha():
-                return position
-    return end
+    seam = _SEAM.match(text, end - _SEARCHED_FOR_SEAM, end + 1)
+    return end if seam is None else seam.end()

@@ -72,10 +72,10 @@ def fewest_tokens(value: object, *, most: int, objects: LineObjects) -> int:
         for key, item in _fields(each, cls, objects, most + 1 - total):
             kind = id(class_of(item))
             known = _FEWEST_TOKENS.get(kind)
-            if known is not None:
-                total += known
-            elif kind == _STRING:
+            if kind == _STRING:
                 total += 2 if item[:1].isalnum() else 1  # no matter how long: it may be hidden
+            elif known is not None:
+                total += known
             elif not hides_value(key, item):
                 left.append((item, depth + 1))
     return total + len(left)

@@ -324,14 +324,17 @@ class _Walk:
         paths: dict[int, Path],
         gap: int | None,
     ) -> tuple[list[Part], int]:
-        """Convert as much of each item as its share of the cells allows; return the cells that are left too."""
+        """Convert what the share of each item has cells for; return the cells that are left too."""
         shares = self._shares(items, remaining)
         values: list[Part] = []
         unspent = 0
         for index, item in enumerate(items):
             share = max(1, shares[index] + unspent)
             spent = 0 if keys is None else len(keys[index]) // CHARACTERS_PER_CELL
-            converted, cost = self.convert(item, share, depth + 1, paths.get(index, path))
+            if type(item) is int and item.bit_length() < INTEGER_BITS:
+                converted, cost = item, 1
+            else:
+                converted, cost = self.convert(item, share, depth + 1, paths.get(index, path))
             values.append(converted)
             remaining -= spent + cost
             unspent = share - spent - cost

@@ -297,7 +297,7 @@ class _Walk:
         """Convert all items; return the cells that are left too. Most items are texts and small integers."""
         values: list[Part] = []
         for index, item in enumerate(items):
-            kind = type(item)
+            kind = class_of(item)
             if kind is str and item.isascii():
                 values.append(item)
                 remaining -= 1 + len(item) // CHARACTERS_PER_CELL

@@ -76,8 +76,9 @@ BOUNDS: Mapping[str, int] = {
     # What makes classes or evaluates texts, at `shown` and under permissions, takes four; commands that other
     # programs run one; the kinds of errors, shorter transcripts, the names of encodings, the tasks of
     # combinators, the collector of a run of many steps and tools with `*args` one each.
+    # Showing large values with fewer calls took 120 lines: rows and lists in one go, whole and cut apart.
     "modules in reach": 340,
-    "lines of code in reach": 59_390,
+    "lines of code in reach": 59_510,
     # Wanted: 38 and 170. True: 59 and 281. The files have 14,500 lines of code: 38 files would have 380 on
     # average, whatever room they are of, and most pairs that call each other are longer than 450 together.
     # Some 40 changes were added by what made requests half as long: which tools a block needs, what a schema

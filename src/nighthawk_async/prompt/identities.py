@@ -5,15 +5,15 @@ its class has the same; otherwise the path to the place where it is shown, `<Nod
 object's code runs, its `__repr__` neither.
 """
 
-import json
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ..secret_names import hides_value
-from .containers import key_notation
+from .containers import is_object_type, key_notation
 from .objects import ObjectReader
 from .plain_text import (
     clean_text,
+    encode,
     single_line,
     type_name,
 )
@@ -61,7 +61,7 @@ class ShownObjects:
     def __init__(self, *, show_secrets: bool = False) -> None:
         self._objects: dict[int, _Shown] = {}
         self._labels: dict[tuple[int, str], object] = {}
-        self._readers: dict[int, ObjectReader] = {}
+        self._readers: dict[int, tuple[type, ObjectReader | None]] = {}
         self._show_secrets = show_secrets
 
     def add_variable(self, name: str, value: object) -> None:
@@ -87,16 +87,19 @@ class ShownObjects:
         # A line that is written a second time, shorter, shows its objects again.
         return None if shown is None or shown.line == line else shown
 
-    def reader(self, cls: type) -> ObjectReader:
-        """The reader of the objects of a class; by its identity, because hashing it would run its code."""
-        reader = self._readers.get(id(cls))
-        if reader is None:
-            reader = self._readers[id(cls)] = ObjectReader(cls)
-        return reader
+    def find_reader(self, cls: type) -> ObjectReader | None:
+        """The reader of the objects of a class; None where its values are no objects with an identity."""
+        # By its identity, because hashing the class would run its code; kept, so that no other gets it.
+        known = self._readers.get(id(cls))
+        if known is None:
+            reader = ObjectReader(cls) if is_object_type(cls) else None
+            known = self._readers[id(cls)] = cls, reader
+        return known[1]
 
     def label(self, value: object, cls: type) -> str:
         """The label that an object has; empty for none."""
-        label = _find_label(value, self.reader(cls), show_secrets=self._show_secrets)
+        reader = self.find_reader(cls) or ObjectReader(cls)
+        label = _find_label(value, reader, show_secrets=self._show_secrets)
         if label:
             owner = self._labels.setdefault((id(cls), label), value)
             if owner is not value:
@@ -115,10 +118,11 @@ class ShownObjects:
 class LineObjects:
     """The objects that one preview shows."""
 
-    __slots__ = ("_objects", "_section", "line", "root")
+    __slots__ = ("_objects", "_section", "find_reader", "line", "root")
 
     def __init__(self, section: ShownObjects, line: str) -> None:
         self._section = section
+        self.find_reader = section.find_reader
         self._objects: dict[int, _Shown] = {}
         self.line = line
         self.root = Path(None, "", line)
@@ -138,7 +142,8 @@ class LineObjects:
         Args:
             value: Any value.
         """
-        return self._section.find(value, self.line) is not None
+        shown = self._section.find(value, self.line)
+        return shown is not None
 
     def claim(self, value: object, cls: type, path: Path) -> None:
         """Choose the place where an object is shown, if it has none yet.
@@ -164,15 +169,6 @@ class LineObjects:
             return None
         is_labelled = shown.label and self._section.is_unique(shown)
         return named(type(value), shown.label if is_labelled else path_text(shown.path))
-
-    def fields(self, value: object, cls: type) -> dict[str, object]:
-        """The public fields of an object.
-
-        Args:
-            value: The object.
-            cls: Its class.
-        """
-        return self._section.reader(cls).fields(value)
 
     def mark(self) -> int:
         """The number of claims, for `rewind`."""
@@ -232,7 +228,7 @@ _WRITTEN_STEPS: dict[Step, Callable[[Any], str]] = {
 
 
 def _quoted(text: str) -> str:
-    return json.dumps(clean_text(text), ensure_ascii=False)
+    return encode(clean_text(text))
 
 
 def _find_label(value: object, reader: ObjectReader, *, show_secrets: bool) -> str:

@@ -5,6 +5,7 @@ facts about its numbers stand beside the count.
 """
 
 from collections.abc import Iterator, Sequence
+from typing import cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -73,10 +74,11 @@ class Layout:
         Args:
             part: The part that `whole_value` gave.
         """
-        if type(part) in ENCODERS:
-            return encode(part)
+        encoder = ENCODERS.get(type(part))
+        if encoder is not None:
+            return encoder(part)
         if isinstance(part, Table):
-            rows = (", ".join(map(self.write, row)) for row in part.rows)
+            rows = [", ".join(map(self.write, row)) for row in part.rows]
             return f"[{'; '.join((self._heading(part), *rows))}]"
         if isinstance(part, Parts) and part.keys is not None:
             pairs = zip(part.keys, part.values, strict=True)
@@ -285,6 +287,8 @@ class Layout:
         return table_heading(table, *self._mark(count, table.width, "columns") if count < table.width else ())
 
     def _show_row(self, row: list[Part], measured: _Measured, room: int) -> str:
+        if measured.size <= room and None not in measured.texts:
+            return ", ".join(cast("list[str]", measured.texts))
         level = max(measured.sizes, default=0)
         if measured.size > room:
             level = fair_level(measured.sizes, room)
@@ -294,11 +298,11 @@ class Layout:
         )
 
     def _show_item(self, parts: Parts, measured: _Measured, index: int, level: int) -> str:
+        key, text = "" if measured.keys is None else measured.keys[index], measured.texts[index]
+        if text is not None and measured.sizes[index] <= level:
+            return key + text
         room = min(measured.sizes[index], level) - 2
-        if measured.keys is None:
-            return self._show_value(parts.values[index], measured.texts[index], room)
-        key = measured.keys[index]
-        return key + self._show_value(parts.values[index], measured.texts[index], room - len(key))
+        return key + self._show_value(parts.values[index], text, room - len(key))
 
     def _show_value(self, value: Part, text: str | None, room: int) -> str:
         """Write a value in some characters, given its whole text where that is known."""

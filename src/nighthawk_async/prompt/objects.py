@@ -9,7 +9,7 @@ import functools
 import types
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import islice
-from operator import itemgetter
+from operator import is_, itemgetter
 from types import MemberDescriptorType
 from typing import Any, NamedTuple, TypeGuard, cast
 
@@ -38,6 +38,7 @@ from .plain_text import (
 )
 from .types import TypeNames, is_library_module, is_of_library, is_standard
 
+_FIRST = itemgetter(0)
 _EXCEPTION_ARGUMENTS = BaseException.__dict__["args"]
 
 _MAX_FIELDS_READ = 1_024
@@ -98,7 +99,10 @@ class ObjectReader:
         cls: The class. It must not change while the reader is used.
     """
 
-    __slots__ = ("_arguments", "_cls", "_dictionary", "_extra", "_is_public", "_label_slots", "_slots")
+    __slots__ = (
+        *("_arguments", "_cls", "_dictionary", "_extra", "_is_public", "_label_slots", "_public_names"),
+        "_slots",
+    )
 
     def __init__(self, cls: type) -> None:
         self._cls = cls
@@ -109,6 +113,7 @@ class ObjectReader:
         self._arguments = _EXCEPTION_ARGUMENTS if has_arguments else None
         self._extra = class_value(cls, "__pydantic_extra__") if has_base(cls, BaseModel) else None
         self._is_public: dict[str, bool] = {}
+        self._public_names: list[str] = []
         self._label_slots = tuple((name, class_value(cls, name)) for name in _LABELS)
 
     def fields(self, value: object) -> dict[str, object]:
@@ -117,6 +122,28 @@ class ObjectReader:
         Args:
             value: An object of the class.
         """
+        # Another thread may change the dictionary, but not while its items are listed.
+        items = list(islice(self.dictionary(value).items(), _MAX_FIELDS_READ))
+        names = self._public_names  # of the object before; they are not compared, or hashed
+        if len(items) == len(names) and all(map(is_, map(_FIRST, items), names)):
+            fields: dict[str, object] = dict(items)
+        else:
+            fields = self._shown(items)
+        if self._slots or self._arguments is not None:
+            fields = {**self._fields_beside(value), **fields}
+        if self._extra is not None and (extra := read_slot(value, self._extra)[1]) is not None:
+            fields.update(_extra_fields(extra))
+        return fields
+
+    def _shown(self, items: list[tuple[Any, object]]) -> dict[str, object]:
+        """The public fields of a dictionary."""
+        fields = {name: field for name, field in items if self._is_shown(name)}
+        if len(fields) == len(items):
+            self._public_names = list(fields)
+        return fields
+
+    def _fields_beside(self, value: object) -> dict[str, object]:
+        """The public fields in slots, and the arguments of an exception."""
         fields: dict[str, object] = {}
         for name, slot in self._slots:
             readable, field = read_slot(value, slot)
@@ -124,11 +151,6 @@ class ObjectReader:
                 fields[name] = field
         if self._arguments is not None:
             fields["args"] = self._arguments.__get__(value, self._cls)
-        # Another thread may change the dictionary, but not while its items are listed.
-        items = list(islice(self.dictionary(value).items(), _MAX_FIELDS_READ))
-        fields.update([(name, field) for name, field in items if self._is_shown(name)])
-        if self._extra is not None:
-            fields.update(_extra_fields(read_slot(value, self._extra)[1]))
         return fields
 
     def dictionary(self, value: object) -> Mapping[Any, object]:

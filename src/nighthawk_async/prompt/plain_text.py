@@ -137,6 +137,8 @@ def fair_level(demands: list[int], room: int) -> int:
         demands: The demands of each.
         room: The available tokens.
     """
+    if sum(demands) <= room:
+        return max(demands, default=0)
     ascending = sorted(demands)
     for index, demand in enumerate(ascending):
         level = room // (len(ascending) - index)
@@ -212,7 +214,7 @@ def finished_preview(text: str) -> str:
 
 
 def _without_quotes(found: re.Match[str]) -> str:
-    return str(json.loads(f'"{found[1]}"'))
+    return str(json.loads(f'"{found[1]}"')) if "\\" in found[1] else found[1]
 
 
 def safe_text(text: str) -> str:

@@ -68,6 +68,7 @@ class SectionRoom:
         self._charges: list[int] = []
         self._total = 0
         self._is_exact = False
+        self._counted = ("", 0)
         self.is_cut = False
         """Whether a value is not shown whole."""
 
@@ -180,7 +181,7 @@ class SectionRoom:
             if not self._is_exact and _most_tokens(text) + 1 > room:
                 self._count_exactly()
                 room = self._room_of(index)
-            if not self._counter.exceeds(text + "\n", room):
+            if self._fits(text, room):
                 self._replace(index, text)
                 return
         self._count_exactly()
@@ -188,6 +189,15 @@ class SectionRoom:
 
     def _room_of(self, index: int) -> int:
         return self._max_tokens - self._total + self._charges[index]
+
+    def _fits(self, text: str, room: int) -> bool:
+        """Whether a line fits. Where tokens are counted, they are kept for its charge."""
+        if not self._is_exact:
+            return not self._counter.exceeds(text + "\n", room)
+        tokens = self._counter.count_up_to(text + "\n", room)
+        if tokens is not None:
+            self._counted = text, tokens
+        return tokens is not None
 
     def _cut_line(self, line: ValueLine, room: int) -> str:
         """Write as much of a value as fits on its line."""
@@ -247,7 +257,11 @@ class SectionRoom:
             return share if piece.whole is None else min(share, self._charge(piece.line.start + piece.whole))
         if not isinstance(piece, str):
             return MULTIMODAL_ITEM_TOKENS
-        return self._counter.count(piece + "\n") if self._is_exact else _most_tokens(piece) + 1
+        if not self._is_exact:
+            return _most_tokens(piece) + 1
+        if self._counted[0] is not piece:
+            self._counted = piece, self._counter.count(piece + "\n")
+        return self._counted[1]
 
 
 class _Ranks:

@@ -13,6 +13,7 @@ import hashlib
 import importlib.util
 import logging
 import os
+import re
 import tempfile
 import threading
 import warnings
@@ -155,6 +156,9 @@ _WINDOW = 8_192
 _SEARCHED_FOR_SEAM = 1_024
 """Characters at the end of a window in which a split point is searched."""
 
+_SEAM = re.compile(r"(?s:.*)[A-Za-z](?=[\x00-&(-@\[-`{-\x7f])")
+"""The last letter before an ASCII character that is neither a letter nor an apostrophe."""
+
 
 class TokenCounter:
     """Counts tokens of one encoding.
@@ -230,15 +234,22 @@ class TokenCounter:
             text: The text. Only as much of it is tokenized as decides the question; often nothing.
             limit: The number of tokens that is still allowed.
         """
-        if _has_at_most_bytes(text, limit):
-            return False
+        return not _has_at_most_bytes(text, limit) and self.count_up_to(text, limit) is None
+
+    def count_up_to(self, text: str, limit: int) -> int | None:
+        """Count the tokens of a text that has no more than a limit; None for one that has.
+
+        Args:
+            text: The text. Of one with more tokens, only as much is tokenized as decides that.
+            limit: The number of tokens that is still allowed.
+        """
         count = self._loaded()
         total = 0
         for start, end in _windows(text):
             total += count(text[start:end])
             if total > limit:
-                return True
-        return False
+                return None
+        return total
 
     def truncate(self, text: str, limit: int) -> str:
         """Return the longest beginning of a text that fits a limit.
@@ -347,10 +358,5 @@ def _last_seam(text: str, end: int) -> int:
     All vocabularies split a text by a pattern first. In each of them a run of letters ends before an ASCII
     character that is neither a letter nor an apostrophe, whatever follows.
     """
-    for position in range(end, end - _SEARCHED_FOR_SEAM, -1):
-        following = text[position]
-        if following.isascii() and not following.isalpha() and following != "'":
-            preceding = text[position - 1]
-            if preceding.isascii() and preceding.isalpha():
-                return position
-    return end
+    seam = _SEAM.match(text, end - _SEARCHED_FOR_SEAM, end + 1)
+    return end if seam is None else seam.end()

@@ -5,6 +5,7 @@ whatever the value's size, depth or shape, and none of its own code runs.
 """
 
 import math
+from operator import is_, itemgetter
 from typing import Any, cast
 
 from msgspec import Struct
@@ -18,7 +19,6 @@ from .containers import (
     Opened,
     find_table,
     frame_table,
-    is_object_type,
     key_text,
     made_distinct,
     notation_of_type,
@@ -165,8 +165,8 @@ class _Walk:
     """
 
     __slots__ = (
-        *("_is_selective", "_numbers_left", "_object_types", "_objects", "_path", "_show_secrets"),
-        *("_shortens", "_with_tables", "has_tables", "shows_ending"),
+        *("_find_reader", "_is_selective", "_kinds", "_numbers_left", "_objects", "_path"),
+        *("_plain_keys", "_show_secrets", "_shortens", "_with_tables", "has_tables", "shows_ending"),
     )
 
     def __init__(
@@ -181,12 +181,14 @@ class _Walk:
         self._show_secrets = show_secrets
         self._objects = objects
         self._path: dict[int, Path] = {}
-        self._object_types: dict[int, bool] = {}
+        self._kinds: dict[int, tuple[type, str]] = {}
+        self._plain_keys: dict[int, list[str]] = {}
+        self._find_reader = objects.find_reader
 
     def start(self, value: object, cells: int) -> Part:
         """Convert the value itself."""
         cls = type(value)
-        if id(cls) not in SCALARS and id(cls) not in OPENERS and self._is_object_type(cls):
+        if id(cls) not in SCALARS and id(cls) not in OPENERS and self._find_reader(cls):
             self._objects.claim(value, cls, self._objects.root)
         return self.convert(value, cells, 0, self._objects.root)[0]
 
@@ -202,19 +204,19 @@ class _Walk:
             return short_number(value), 1
         cls = type(value)
         render, opener = SCALARS.get(id(cls)), OPENERS.get(id(cls))
-        is_object = render is None and opener is None and self._is_object_type(cls)
-        if render is None and opener is None and not is_object:
+        reader = self._find_reader(cls) if render is None and opener is None else None
+        if render is None and opener is None and reader is None:
             render = find_scalar_text(cls)
         if render is not None:
             return self._charged(render(value, max(_SHORTEST_TEXT, cells * CHARACTERS_PER_CELL)), cells)
-        if is_object and (elsewhere := self._objects.name_elsewhere(value, path)) is not None:
+        if reader is not None and (elsewhere := self._objects.name_elsewhere(value, path)) is not None:
             return self._name(elsewhere)
-        if is_object:
-            opened = open_fields(self._objects.fields(value, cls))
+        if reader is not None:
+            opened = open_fields(reader.fields(value))
         else:
             opened = opener(value) if opener else open_container(value, cls, is_marked=self._with_tables)
         if opened is None:
-            is_item, item = (False, None) if is_object else scalar_of_array(value, cls)
+            is_item, item = (False, None) if reader else scalar_of_array(value, cls)
             return self.convert(item, cells, depth, path) if is_item else (f"<{type_name(cls)}>", 1)
         if id(value) in self._path:
             return self._name(named(cls, path_text(self._path[id(value)])))
@@ -222,7 +224,7 @@ class _Walk:
         try:
             kind = ""
             if depth and self._with_tables and opened.noun == "fields":
-                kind, self.has_tables = notation_of_type(cls), True
+                kind, self.has_tables = self._notation(cls), True
                 if has_base(cls, BaseException):
                     opened = with_arguments_apart(opened)
             return self._convert_parts(self._with_end(opened, value), cells, depth, path, kind)
@@ -243,12 +245,11 @@ class _Walk:
 
         return replace(opened, last=last, numbers=lambda: numbers_of(value))
 
-    def _is_object_type(self, cls: type) -> bool:
-        # Classes live as long as the value; looking at the bases of each item anew takes half the time.
-        known = self._object_types.get(id(cls))
+    def _notation(self, cls: type) -> str:
+        known = self._kinds.get(id(cls))
         if known is None:
-            known = self._object_types[id(cls)] = is_object_type(cls)
-        return known
+            known = self._kinds[id(cls)] = cls, notation_of_type(cls)
+        return known[1]
 
     def _name(self, name: str) -> tuple[Part, int]:
         return KEY_MARK + name if self._with_tables else name, 1 + len(name) // CHARACTERS_PER_CELL
@@ -274,26 +275,72 @@ class _Walk:
         kinds = kinds_of(items)
         if keys is None and kinds <= _WHOLE_NUMBERS and _are_short(items):
             return self._finished(opened, parts, items, None, kind, gap), cells - remaining + len(items)
-        shares = self._shares(items, remaining) if self._is_selective else None
         paths = {} if kinds <= _SCALAR_TYPES else self._places(opened, parts, items, path, gap)
-        values: list[Part] = []
-        unspent = 0
         shortens = self._shortens
         is_series = opened.noun == "items" and opened.length > _MOST_WHOLE_NUMBERS  # nobody needs all digits
         self._shortens = self._with_tables and (self._is_selective or shortens or is_series)
+        convert = self._convert_shares if self._is_selective else self._convert_all
+        values, remaining = convert(items, keys, remaining, depth, path, paths, gap)
+        self._shortens = shortens
+        return self._finished(opened, parts, values, keys, kind, gap), cells - remaining
+
+    def _convert_all(
+        self,
+        items: list[Any],
+        keys: list[str] | None,
+        remaining: int,
+        depth: int,
+        path: Path,
+        paths: dict[int, Path],
+        gap: int | None,
+    ) -> tuple[list[Part], int]:
+        """Convert all items; return the cells that are left too. Most items are texts and small integers."""
+        values: list[Part] = []
         for index, item in enumerate(items):
-            share = remaining if shares is None else max(1, shares[index] + unspent)
+            kind = class_of(item)
+            if kind is str and item.isascii():
+                values.append(item)
+                remaining -= 1 + len(item) // CHARACTERS_PER_CELL
+            elif item is None or kind is bool or (kind is int and item.bit_length() < INTEGER_BITS):
+                values.append(item)
+                remaining -= 1
+            else:
+                converted, cost = self.convert(item, remaining, depth + 1, paths.get(index, path))
+                values.append(converted)
+                remaining -= cost
+            if keys is not None:
+                remaining -= len(keys[index]) // CHARACTERS_PER_CELL
+            if remaining < 0:
+                raise _TooLarge
+        return values, remaining
+
+    def _convert_shares(
+        self,
+        items: list[Any],
+        keys: list[str] | None,
+        remaining: int,
+        depth: int,
+        path: Path,
+        paths: dict[int, Path],
+        gap: int | None,
+    ) -> tuple[list[Part], int]:
+        """Convert what the share of each item has cells for; return the cells that are left too."""
+        shares = self._shares(items, remaining)
+        values: list[Part] = []
+        unspent = 0
+        for index, item in enumerate(items):
+            share = max(1, shares[index] + unspent)
             spent = 0 if keys is None else len(keys[index]) // CHARACTERS_PER_CELL
-            converted, cost = self.convert(item, share, depth + 1, paths.get(index, path))
+            if type(item) is int and item.bit_length() < INTEGER_BITS:
+                converted, cost = item, 1
+            else:
+                converted, cost = self.convert(item, share, depth + 1, paths.get(index, path))
             values.append(converted)
             remaining -= spent + cost
             unspent = share - spent - cost
-            if remaining < 0 and not self._is_selective:
-                raise _TooLarge
             if remaining < 0 and gap is None:
                 break
-        self._shortens = shortens
-        return self._finished(opened, parts, values, keys, kind, gap), cells - remaining
+        return values, remaining
 
     def _finished(
         self,
@@ -342,18 +389,32 @@ class _Walk:
         """The keys as text, and the items, secrets among them hidden."""
         if not _has_keys(opened):
             return None, parts
+        # Records have the same keys, one after the other; keys are not compared, or hashed.
+        plain = self._plain_keys.get(len(parts))
+        if plain is not None and all(map(is_, map(itemgetter(0), parts), plain)):
+            return plain, [
+                self._shown(key, item) if type(item) is str and "://" in item else item for key, item in parts
+            ]
         keys: list[str] = []
         items: list[Any] = []
+        are_plain = True
         for key, item in parts:
             if type(key) is str and len(key) <= KEY_CHARACTERS:
                 keys.append(key if key.isascii() else clean_text(key))
-                may_hide = names_secret_value(key) or (type(item) is str and "://" in item)
-                is_hidden = may_hide and not self._show_secrets and hides_value(key, item)
-                items.append(HIDDEN if is_hidden else item)
+                is_secret = names_secret_value(key)
+                are_plain = are_plain and not is_secret and keys[-1] is key
+                may_hide = is_secret or (type(item) is str and "://" in item)
+                items.append(self._shown(key, item) if may_hide else item)
             else:
+                are_plain = False
                 keys.append(self._key_text(key))  # no name of a secret, which is shorter
                 items.append(item)
+        if are_plain:
+            self._plain_keys[len(keys)] = keys
         return keys, items
+
+    def _shown(self, key: str, item: object) -> object:
+        return HIDDEN if not self._show_secrets and hides_value(key, item) else item
 
     def _places(
         self, opened: Opened, parts: list[Any], items: list[Any], path: Path, gap: int | None
@@ -372,7 +433,7 @@ class _Walk:
             else:
                 place = index if gap is None or index < gap else index + left_out
                 paths[index] = Path(path, "{" if opened.is_unordered else "[", place)
-            if id(cls) not in OPENERS and self._is_object_type(cls):
+            if id(cls) not in OPENERS and self._find_reader(cls):
                 self._objects.claim(item, cls, paths[index])
         return paths
 
@@ -457,6 +518,8 @@ def _demand(value: object, cells: int) -> int:
     """Return the number of cells of a value, as far as it is known without visiting it."""
     if is_string(value):
         return min(cells, 1 + str.__len__(value) // CHARACTERS_PER_CELL)
+    if id(class_of(value)) in SCALARS:
+        return _CELLS_PER_SCALAR
     return _CELLS_PER_SCALAR if find_scalar_text(type(value)) is not None else cells
 
 

@@ -212,6 +212,7 @@ def _source(node: ast.ImportFrom) -> str | None:
 
 IN_FORKS = """
 import os, sys
+import anyio, httpx, msgspec, pydantic, trio
 
 for statement in sys.argv[1:]:
     child = os.fork()
@@ -221,29 +222,29 @@ for statement in sys.argv[1:]:
     if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0:
         sys.exit(statement)
 """
-"""Runs each statement in an interpreter of its own, in which nothing is loaded yet."""
+"""Runs each statement in an interpreter of its own, in which nothing of the library is loaded yet."""
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="an interpreter for each of them would take long")
-def test_the_modules_that_names_are_loaded_from_are_attributes_of_the_package() -> None:
-    """As type checkers have it; in a fresh interpreter, where nothing is loaded yet."""
+def test_the_modules_that_names_are_loaded_from_are_attributes_of_the_package(all_cases: bool) -> None:
+    """As type checkers have it; one module of each package, and weekly another one."""
     statements = [
         f"import {name} as package; assert package.{each} is sys.modules['{name}.{each}']"
         for name in LAZY_PACKAGES
-        for each in _first_and_last_module(name)
+        for each in _first_and_last_module(name)[: 2 if all_cases else 1]
     ]
-    assert len(statements) > len(LAZY_PACKAGES)
+    assert len(statements) > len(LAZY_PACKAGES) // 2
     run_python("-c", IN_FORKS, *statements)
 
 
-def _first_and_last_module(package: str) -> set[str]:
+def _first_and_last_module(package: str) -> list[str]:
     """Two of the modules that a package loads names from, and that no name of it hides."""
     deferred = MODULES[package].deferred
     assert deferred is not None
     imports = [node for node in ast.walk(deferred) if isinstance(node, ast.ImportFrom)]
     sources = {(node.module or "").partition(".")[0] for node in imports if node.level == 1}
     names = sorted(sources - {"", *(alias.name for node in imports for alias in node.names)})
-    return {*names[:1], *names[-1:]}
+    return list(dict.fromkeys([*names[:1], *names[-1:]]))
 
 
 def test_the_package_is_imported_from_a_zip_archive(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ ARGS ?=
 NOX := .venv/bin/python -m nox
 
 .DEFAULT_GOAL := help
-.PHONY: help demo service test test-all ray lowest pyodide coverage attacks http kills bench bench-full bench-peers docs lint types check weekly clean tools
+.PHONY: help demo service test test-all ray lowest newest lock pyodide coverage attacks http kills bench bench-full bench-peers docs lint types check weekly clean tools
 
 help:
 	@echo "make demo         watch natural functions run on a small model on this machine"
@@ -19,9 +19,11 @@ help:
 	@echo "make test-all     run the weekly tests too, and all cases of all tests"
 	@echo "make ray          run the tests of workers on Ray, in an environment of their own"
 	@echo "make lowest       run tests with the lowest releases of other packages that are allowed"
+	@echo "make newest       run the same tests with their newest releases, whatever constraints.txt says"
+	@echo "make lock         write the newest releases that are allowed into constraints.txt"
 	@echo "make pyodide      run the tests of annotations on Python 3.14 in Pyodide"
 	@echo "make check        lint, types, docs and tests: what a change must pass"
-	@echo "make weekly       what takes too long for every change: test-all, lowest, attacks, kills, bench"
+	@echo "make weekly       what takes too long for every change: test-all, lowest, newest, attacks, kills, bench"
 	@echo "make lint         style and formatting (ARGS=--fix mends)"
 	@echo "make types        strict type checking (ARGS=--report tells how complete the interface is)"
 	@echo "make docs         build the documentation into site/ (ARGS=serve shows it)"
@@ -34,13 +36,15 @@ help:
 	@echo "make kills        kill durable runs at every moment, some thousand times"
 	@echo "make clean        remove everything that was built"
 
-demo service test test-all ray lowest pyodide coverage attacks http kills bench bench-full bench-peers docs lint types: tools
+demo service test test-all ray lowest newest lock pyodide coverage attacks http kills bench bench-full bench-peers docs lint types: tools
 demo:     ; @$(NOX) -s demo -- $(ARGS)
 service:  ; @$(NOX) -s service -- $(ARGS)
 test:     ; @$(NOX) -s tests -- $(ARGS)
 test-all: ; @$(NOX) -s test-all -- $(ARGS)
 ray:      ; @$(NOX) -s ray -- $(ARGS)
 lowest:   ; @$(NOX) -s lowest -- $(ARGS)
+newest:   ; @$(NOX) -s newest -- $(ARGS)
+lock:     ; @$(NOX) -s lock -- $(ARGS)
 pyodide:  ; @$(NOX) -s pyodide -- $(ARGS)
 coverage: ; @$(NOX) -s coverage -- $(ARGS)
 attacks:  ; @$(NOX) -s attacks -- $(ARGS)
@@ -57,7 +61,7 @@ check: tools
 	@$(NOX) -s lint types docs tests
 
 weekly: tools
-	@$(NOX) -s test-all lowest attacks kills bench
+	@$(NOX) -s test-all lowest newest attacks kills bench
 
 # The requirement is read from pyproject.toml; .venv is built again only when that or the interpreter is gone or new.
 tools:
@@ -72,7 +76,7 @@ tools:
 	then exit 0; fi; \
 	echo "Setting up .venv (once) ..."; \
 	rm -rf .venv && $(PYTHON) -m venv .venv && \
-	.venv/bin/python -m pip install --quiet --disable-pip-version-check $$wanted && \
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt $$wanted && \
 	echo "$$wanted" > .venv/prepared
 
 clean:

@@ -34,9 +34,12 @@ os.environ.setdefault("UV_PYTHON_DOWNLOADS", "never")
 
 HERE = Path(__file__).parent
 PROJECT_FILE = HERE / "pyproject.toml"
+LOCK = HERE / "constraints.txt"
+"""The one release of every package that the sessions install, but for `newest`, `lowest` and `drift`."""
 PROJECT = nox.project.load_toml(PROJECT_FILE)
 RUNNING_PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 SUPPORTED_PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
+os.environ.setdefault("UV_BUILD_CONSTRAINT", str(LOCK))
 NOT_FOR_BLOCKS = ("ARG001", "ARG002", "COM812", "CPY001", "D", "INP001", "S101", "T201")
 """Rules of ruff that docs/linters-and-type-checkers.md leaves out of all: blocks, and matters of taste."""
 CODE = ["src", "tests", "benchmarks", "examples", "noxfile.py"]
@@ -143,14 +146,32 @@ def prepare(session: nox.Session, *groups: str, extras: str = "", project: bool 
     if project:
         requirements = ("-e", f".[{extras}]" if extras else ".", *requirements)
     recipe = "\n".join([*requirements, str(HERE), sys.platform])
-    digest = hashlib.sha256(PROJECT_FILE.read_bytes() + recipe.encode()).hexdigest()
+    digest = hashlib.sha256(PROJECT_FILE.read_bytes() + LOCK.read_bytes() + recipe.encode()).hexdigest()
     stamp = Path(session.virtualenv.location) / "prepared.sha256"
     if stamp.exists() and stamp.read_text() == digest:
         return
     stamp.unlink(missing_ok=True)
     if requirements:
-        session.install(*requirements)
+        session.install("--constraint", str(LOCK), *requirements)
     stamp.write_text(digest)
+
+
+@nox.session(venv_backend="none")
+def lock(session: nox.Session) -> None:
+    """Write the newest releases that `pyproject.toml` allows into constraints.txt.
+
+    One file is for all Pythons and systems. It names no place that packages come from. With arguments after
+    `--`, such as `--upgrade-package=pytest`, what it has stays but for what they say.
+    """
+    uv = shutil.which("uv", path=os.path.dirname(sys.executable)) or "uv"
+    groups = [f"--group={name}" for name in PROJECT["dependency-groups"]]
+    chosen = session.posargs or ["--upgrade"]
+    session.run(
+        *(uv, "pip", "compile", "--quiet", "--universal", f"--python-version={SUPPORTED_PYTHONS[0]}"),
+        *("--no-header", "--no-annotate", "--all-extras", *groups, *chosen),
+        *(PROJECT_FILE.name, f"--output-file={LOCK.name}"),
+        external=True,
+    )
 
 
 def install_npm_packages(session: nox.Session) -> None:
@@ -278,10 +299,29 @@ def lowest(session: nox.Session) -> None:
 
     Old releases may use what new ones deprecate, so that is no error. Arguments after `--` go to pytest.
     """
+    run_with_releases(session, "--resolution=lowest-direct")
+
+
+@nox.session
+def newest(session: nox.Session) -> None:
+    """Run tests with the newest releases that `pyproject.toml` allows, whatever constraints.txt says.
+
+    What they deprecate is no error yet. Arguments after `--` go to pytest.
+    """
+    run_with_releases(session, "--upgrade")
+
+
+def run_with_releases(session: nox.Session, choice: str) -> None:
+    """Run one case of each test function of what releases of other packages can change.
+
+    Args:
+        session: The session.
+        choice: The option of uv that says which releases are installed.
+    """
     requirements = nox.project.dependency_groups(PROJECT, "test")
-    session.install("--resolution=lowest-direct", "-e", ".[all]", *requirements)
+    session.install(choice, "-e", ".[all]", *requirements)
     processes = f"--numprocesses={os.cpu_count() or 1}"
-    chosen = session.posargs or [processes, *DEPENDS_ON_RELEASES]
+    chosen = session.posargs or [processes, "--dist=worksteal", "--one-case", *DEPENDS_ON_RELEASES]
     session.run("pytest", "-W", "default::DeprecationWarning", *chosen)
 
 

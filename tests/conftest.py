@@ -141,12 +141,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     keep_one_case(config, items)
     put_long_tests_first(config, items)
     for item in items:
-        if item.get_closest_marker("trio") is not None:
+        markers = list(item.iter_markers())
+        if any(marker.name == "trio" for marker in markers):
             item.add_marker(pytest.mark.trio(run=_run_watched_trio))
-        for name in ("may_block_event_loop", "may_leave_behind"):
-            marker = item.get_closest_marker(name)
-            if marker is not None and not (marker.args or marker.kwargs.get("reason")):
-                raise pytest.UsageError(f"{item.nodeid}: the marker {name} needs a reason")
+        for marker in markers:
+            is_excuse = marker.name in ("may_block_event_loop", "may_leave_behind")
+            if is_excuse and not (marker.args or marker.kwargs.get("reason")):
+                raise pytest.UsageError(f"{item.nodeid}: the marker {marker.name} needs a reason")
 
 
 @pytest.hookimpl(wrapper=True)

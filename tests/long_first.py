@@ -18,6 +18,8 @@ FILE = Path(__file__).with_name("durations.json")
 LONG = tuple(json.loads(FILE.read_text()))
 """Test functions, or files, the longest first. What is not there costs time alone."""
 
+_RANKS = {name: rank for rank, name in enumerate(LONG)}
+
 SHORTEST_SECONDS = 3.0
 """Functions whose cases together take less are not kept."""
 
@@ -74,4 +76,5 @@ def shares(total: int, count: int) -> list[int]:
 
 
 def _rank(item: pytest.Item) -> int:
-    return next((rank for rank, name in enumerate(LONG) if item.nodeid.startswith(name)), len(LONG))
+    function = item.nodeid.partition("[")[0]
+    return _RANKS.get(function, _RANKS.get(function.partition("::")[0], len(LONG)))

@@ -54,19 +54,25 @@ def keep_turns(config: pytest.Config, items: list[pytest.Item]) -> None:
     turn = int(config.getoption("--other-turn"))
     on_both = tuple(each for each in _ON_BOTH if not turn or each.startswith("tests/faults/"))
     groups: defaultdict[object, list[pytest.Item]] = defaultdict(list)
+    turns: dict[str, set[str]] = {}
     for item in items:
-        groups[_without_turns(item, on_both)].append(item)
+        function = item.nodeid.partition("[")[0]
+        if function not in turns:  # the same for all cases of a function, which are thousands
+            turns[function] = _turns_of(item, on_both)
+        groups[function, _without(item, turns[function])].append(item)
     kept = {group[(crc32(group[0].nodeid.encode()) + turn) % len(group)] for group in groups.values()}
     if left_out := [item for item in items if item not in kept]:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item in kept]
 
 
-def _without_turns(item: pytest.Item, on_both: tuple[str, ...]) -> object:
+def _turns_of(item: pytest.Item, on_both: tuple[str, ...]) -> set[str]:
+    """The parameters of a function whose values take turns."""
+    turns = {name for marker in item.iter_markers("turns") for name in marker.args}
+    return turns if item.nodeid.startswith(on_both) else turns | {"anyio_backend", "backend"}
+
+
+def _without(item: pytest.Item, turns: set[str]) -> object:
     """The parts of a case that it has in common with those of which one is to run."""
     values: dict[str, object] = getattr(getattr(item, "callspec", None), "params", {})
-    turns = {name for marker in item.iter_markers("turns") for name in marker.args}
-    if not item.nodeid.startswith(on_both):
-        turns |= {"anyio_backend", "backend"}
-    own = tuple((name, id(value)) for name, value in values.items() if name not in turns)
-    return item.nodeid.partition("[")[0], own
+    return tuple((name, id(value)) for name, value in values.items() if name not in turns)

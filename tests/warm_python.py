@@ -20,6 +20,8 @@ __all__ = ["WarmPopen", "open_template", "run_warm"]
 _ROOT = Path(__file__).parents[1]
 _PR_SET_CHILD_SUBREAPER = 36
 _template: socket.socket | None = None
+_template_path = ""
+"""The `PYTHONPATH` of the template."""
 
 
 @contextmanager
@@ -29,7 +31,7 @@ def open_template() -> Generator[None]:
     Where the system is not Linux, or the coverage of processes is measured, nothing is started: a `WarmPopen`
     is a `Popen` then.
     """
-    global _template
+    global _template, _template_path
     if sys.platform != "linux" or "COVERAGE_FILE" in os.environ or _template is not None:
         yield
         return
@@ -43,7 +45,7 @@ def open_template() -> Generator[None]:
             assert ours.recv(5) == b"ready", (
                 "the template has ended"
             )  # here, where no event loop waits for it
-            _template = ours
+            _template, _template_path = ours, kept.get("PYTHONPATH", "")
             yield
         finally:
             _template = None
@@ -97,7 +99,10 @@ def _request_of(command: Sequence[str], variables: dict[str, str], folder: str) 
     """What the template is asked for; None for what it cannot do."""
     if isinstance(command, str) or command[0] != sys.executable:
         return None
-    if _interpreter_variables(variables) != _interpreter_variables(dict(os.environ)):
+    if command[1:3] == ["-m", "pytest"]:  # it rewrites what it imports, and the template has imported that
+        return None
+    folders = _folders_in_front(variables)
+    if folders is None or _interpreter_variables(variables) != _interpreter_variables(dict(os.environ)):
         return None
     rest, categories = list(command[1:]), list[str]()
     while rest[:1] == ["-W"] and rest[1].startswith("error::"):
@@ -112,6 +117,7 @@ def _request_of(command: Sequence[str], variables: dict[str, str], folder: str) 
     return {
         "folder": folder,
         "variables": variables,
+        "import_folders": folders,
         "warnings": categories,
         "module": module,
         "script": script,
@@ -120,10 +126,19 @@ def _request_of(command: Sequence[str], variables: dict[str, str], folder: str) 
 
 
 def _interpreter_variables(variables: dict[str, str]) -> dict[str, str]:
-    """The variables that Python itself reads when it starts, but for the one that changes nothing here."""
+    """The variables that Python itself reads when it starts, but for what the template is told or ignores."""
+    other = ("PYTHONPATH", "PYTHONUTF8")
     return {
-        name: value for name, value in variables.items() if name.startswith("PYTHON") and name != "PYTHONUTF8"
+        name: value for name, value in variables.items() if name.startswith("PYTHON") and name not in other
     }
+
+
+def _folders_in_front(variables: dict[str, str]) -> list[str] | None:
+    """The folders of `PYTHONPATH` in front of the template's own; None if some of those are missing."""
+    given = [each for each in variables.get("PYTHONPATH", "").split(os.pathsep) if each]
+    own = [each for each in _template_path.split(os.pathsep) if each]
+    count = len(given) - len(own)
+    return given[:count] if count >= 0 and given[count:] == own else None
 
 
 def _forked(template: socket.socket, request: dict[str, Any], standard: list[int]) -> int:

@@ -86,10 +86,10 @@ def _become(request: dict[str, Any], descriptors: list[int]) -> None:
     module, script, arguments = request["module"], request["script"], request["arguments"]
     sys.modules["__main__"].__dict__.pop("main", None)
     if module is not None:
-        sys.path[0] = os.getcwd()
+        sys.path[:1] = [os.getcwd(), *request["import_folders"]]
         sys.argv = [module, *arguments]
         runpy.run_module(module, run_name="__main__", alter_sys=True)
         return
-    sys.path[0] = os.path.dirname(os.path.abspath(script))
+    sys.path[:1] = [os.path.dirname(os.path.abspath(script)), *request["import_folders"]]
     sys.argv = [script, *arguments]
     runpy.run_path(script, run_name="__main__")

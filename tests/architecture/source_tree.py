@@ -48,6 +48,8 @@ class Module:
     @cached_property
     def deferred(self) -> ast.Module | None:
         """The imports that a package leaves to the first use of each name, and its `__all__`."""
+        if "attach_exports(" not in self.path.read_text(encoding="utf-8"):
+            return None  # most modules; nothing is made of their trees
         if not any("attach_exports(__name__" in ast.unparse(node) for node in self.tree.body):
             return None
         body: list[ast.stmt] = []

@@ -3,9 +3,13 @@
 import re
 import sys
 import tomllib
+from collections import defaultdict
+from itertools import chain
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from .source_tree import PACKAGE, SOURCE, parse_package
 
@@ -46,7 +50,9 @@ SOCKET_MODULES = {f"{PACKAGE}.models.websocket_connection", f"{PACKAGE}.testing.
 """The two ends of a WebSocket, which are imported when one is opened."""
 
 MODULES = parse_package(SOURCE, PACKAGE)
-PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+ROOT = Path(__file__).parents[2]
+TABLES = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = TABLES["project"]
 
 
 def import_names(requirements: list[str]) -> set[str]:
@@ -153,3 +159,21 @@ def _importers(library: str) -> set[str]:
         for item in module.imports
         if is_below(item.target, {library})
     }
+
+
+def test_every_requirement_is_locked_to_releases_that_it_allows() -> None:
+    lock = defaultdict[str, list[str]](list)
+    for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines():
+        locked = Requirement(line)
+        assert not locked.url, f"{line}: a lock names no place"
+        lock[canonicalize_name(locked.name)].append(str(locked.specifier).removeprefix("=="))
+    optional = chain.from_iterable(PROJECT["optional-dependencies"].values())
+    groups = chain.from_iterable(TABLES["dependency-groups"].values())
+    named = [*PROJECT["dependencies"], *optional, *(each for each in groups if isinstance(each, str))]
+    wrong = [
+        each
+        for each in map(Requirement, named)
+        if each.name != PROJECT["name"]
+        and not any(map(each.specifier.contains, lock.get(canonicalize_name(each.name), [])))
+    ]
+    assert not wrong, f"`make lock ARGS=--no-upgrade` brings constraints.txt up to date: {wrong}"

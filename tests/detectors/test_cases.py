@@ -62,7 +62,7 @@ def test_there_is_a_case_and_an_argument_for_it() -> None:
 
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_the_share_of_each_process_begins_with_long_tests(count: int) -> None:
-    long = [f"{LONG[rank]}::test" for rank in (1, 0, 2)]
+    long = [f"{LONG[rank]}[case]" for rank in (1, 0, 2)]
     names = [*(f"tests/{number:02}.py::test" for number in range(20)), *long]
     tests: Any = [SimpleNamespace(nodeid=name) for name in names]
     alone = list(tests)
@@ -75,4 +75,4 @@ def test_the_share_of_each_process_begins_with_long_tests(count: int) -> None:
         found = [each.nodeid for each in arranged]
         assert sorted(found) == sorted(names)
         begins = accumulate(shares(len(names), count)[:-1], initial=0)
-        assert [found[at] for at in begins] == [f"{LONG[rank]}::test" for rank in range(count)]
+        assert [found[at] for at in begins] == [f"{LONG[rank]}[case]" for rank in range(count)]

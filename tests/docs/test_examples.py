@@ -13,6 +13,7 @@ NOT_RUN: dict[str, int] = {}
 """How many examples of a page are compiled only. This may only shrink."""
 
 
+@pytest.mark.usefixtures("warm_python")
 @pytest.mark.parametrize("name", [name for name, page in PAGES.items() if page.blocks])
 def test_the_examples_of_a_page_run(
     name: str, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -66,7 +66,7 @@ PATHS = st.lists(WORDS, max_size=5).map(lambda words: "/" + "/".join(words))
 QUERIES = st.lists(st.tuples(WORDS, WORDS), max_size=3)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     path=PATHS,
     query=QUERIES,

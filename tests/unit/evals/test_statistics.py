@@ -8,7 +8,7 @@ from statistics import fmean
 
 import numpy
 import pytest
-import scipy.stats
+import scipy  # its parts are loaded on first use
 from hypothesis import given, strategies as st
 
 from nighthawk_async.evals import EvaluationError, UndecidedError

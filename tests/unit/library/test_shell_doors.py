@@ -103,9 +103,10 @@ class Git:
 
 OPENED = """
 for path in $(find /proc /sys /dev -type f ! -path '/proc/[0-9]*/task/*' ! -name kmsg 2>/dev/null); do
-    [ -f $path ] && (exec 3>>$path) 2>/dev/null && echo $path
+    [ -f $path ] && { true >>$path; } 2>/dev/null && echo $path
 done; echo done
 """
+"""Without a process for each of some ten thousand files."""
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="others may write nothing there anyway")

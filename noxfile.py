@@ -488,7 +488,7 @@ def service(session: nox.Session) -> None:
 
 @nox.session
 def workflows(session: nox.Session) -> None:
-    """Check the files of the hosting service: workflows, forms of issues, the citation; nothing is fetched."""
+    """Check the files of the hosting service: workflows, forms, the citation; nothing is fetched."""
     prepare(session, "release", project=False)
     forms = [str(each) for each in sorted(Path(".github", "ISSUE_TEMPLATE").glob("*.yml"))]
     for schema, files in {
@@ -526,7 +526,7 @@ def release(session: nox.Session) -> None:
 
 @nox.session(python=pythons_to_test(), reuse_venv=False)
 def wheel(session: nox.Session) -> None:
-    """Install the wheel of dist/ into an empty environment, import every module of it, and try the command."""
+    """Install the wheel of dist/ into an empty environment, import every module, and try the command."""
     file, program = built_wheel(session), str(HERE / "tests" / "packaging" / "imports.py")
     with session.chdir(session.create_tmp()):  # nothing of the repository can be imported
         session.install(str(file))
@@ -557,7 +557,7 @@ def built_wheel(session: nox.Session) -> Path:
     return found[0] if len(found) == 1 else session.error("dist/ has no wheel, or several: make release")
 
 
-# Tests that read the files of the repository, or stand for the rest of them: what is missing in an archive fails.
+# Tests that read files of the repository, or stand for the others: what an archive lacks fails.
 IN_AN_SDIST = [
     "tests/architecture",
     "tests/docs",

@@ -14,8 +14,12 @@ from markdown_it.token import Token
 from . import reference
 
 PROJECT = Path(__file__).parents[2]
+FILES = (
+    *("README.md", "CHANGELOG.md", "CONTRIBUTING.md"),
+    *("CODE_OF_CONDUCT.md", "GOVERNANCE.md", "SECURITY.md"),
+)
 PAGES = [
-    *(PROJECT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")),
+    *(PROJECT / name for name in FILES),
     *sorted((PROJECT / "docs").rglob("*.md")),
     *sorted((PROJECT / "examples").rglob("*.md")),
 ]

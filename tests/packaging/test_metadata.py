@@ -14,6 +14,8 @@ from hatchling.metadata.spec import construct_metadata_file_2_4
 from hatchling.plugin.manager import PluginManager
 from markdown_it import MarkdownIt
 
+from . import stability
+
 PROJECT = Path(__file__).parents[2]
 SETTINGS = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
 ADDRESS = SETTINGS["project"]["urls"]["Repository"]
@@ -99,3 +101,17 @@ def test_the_archive_has_the_files_that_tests_read() -> None:
     for each in ("/.github", "/CITATION.cff", "/.pre-commit-hooks.yaml", "/tests", "/*.md"):
         assert each in named
     assert [each for each in named if "*" not in each and not (PROJECT / each.lstrip("/")).exists()] == []
+
+
+def test_the_list_of_public_names_is_up_to_date() -> None:
+    """`python -m tests.packaging.stability` writes it."""
+    text = stability.PAGE.read_text(encoding="utf-8")
+    assert stability.with_names(text) == text
+
+
+def test_stability_names_the_pythons_and_the_licences_as_they_are() -> None:
+    text = stability.PAGE.read_text(encoding="utf-8")
+    classifiers = [each.rpartition(" ")[2] for each in metadata().get_all("Classifier") or []]
+    for python in (each for each in classifiers if each.startswith("3.")):
+        assert python in text.partition("## Pythons and systems")[2].partition("tested in part")[0]
+    assert all(f"`{name}`" in text for name in ("psycopg", "local", "tokenizers", "ray"))

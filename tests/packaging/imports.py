@@ -1,7 +1,7 @@
 """Import every module of an installed distribution, as a program of its own: `python imports.py [--all]`.
 
-Without the extras a module may ask for the package of an extra, or say which extra it needs, and no more. With `--all` each is
-imported, but for those of an extra that `all` leaves out, and of pytest.
+Without the extras a module may ask for the package of an extra, or say which extra it needs, and no more.
+With `--all` each is imported, but for those of an extra that `all` leaves out, and of pytest.
 """
 
 import importlib

@@ -11,10 +11,15 @@ def public_names() -> str:
     lines: list[str] = []
     for _, package, file in navigation():
         if file.startswith("reference/"):
-            listed = [f"`{each}`" for each in sorted(exports(package), key=str.lower)]
-            others = [f"*`{each}`*" for each in sorted(set(importable_names(package)), key=str.lower)]
+            listed = [f"`{each}`" for each in sorted(exports(package), key=by_word)]
+            others = [f"*`{each}`*" for each in sorted(set(importable_names(package)), key=by_word)]
             lines.append(f"- **[{package}]({file})**: {', '.join([*listed, *others])}\n")
     return "".join(lines)
+
+
+def by_word(name: str) -> tuple[str, str]:
+    """Names of one word follow each other, whatever their case."""
+    return name.lower(), name
 
 
 def with_names(text: str) -> str:

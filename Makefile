@@ -10,7 +10,7 @@ ARGS ?=
 NOX := .venv/bin/python -m nox
 
 .DEFAULT_GOAL := help
-.PHONY: help demo service test test-all ray lowest newest lock pyodide coverage attacks http kills bench bench-full bench-peers docs lint types check weekly clean tools
+.PHONY: help demo service test test-all ray lowest newest lock pyodide coverage attacks http kills bench bench-full bench-peers release workflows docs lint types check weekly clean tools
 
 help:
 	@echo "make demo         watch natural functions run on a small model on this machine"
@@ -23,7 +23,7 @@ help:
 	@echo "make lock         write the newest releases that are allowed into constraints.txt"
 	@echo "make pyodide      run the tests of annotations on Python 3.14 in Pyodide"
 	@echo "make check        lint, types, docs and tests: what a change must pass"
-	@echo "make weekly       what takes too long for every change: test-all, lowest, newest, attacks, kills, bench"
+	@echo "make weekly       what takes too long for every change: test-all, lowest, newest, attacks, kills, bench, release"
 	@echo "make lint         style and formatting (ARGS=--fix mends)"
 	@echo "make types        strict type checking (ARGS=--report tells how complete the interface is)"
 	@echo "make docs         build the documentation into site/ (ARGS=serve shows it)"
@@ -34,9 +34,11 @@ help:
 	@echo "make attacks      try 20,000 attacks on what code of a model may do"
 	@echo "make http         compare how HTTP is read with h11, two million times"
 	@echo "make kills        kill durable runs at every moment, some thousand times"
+	@echo "make release      build a release, check it, install it as a stranger would"
+	@echo "make workflows    check the files of the hosting service: workflows, forms, citation"
 	@echo "make clean        remove everything that was built"
 
-demo service test test-all ray lowest newest lock pyodide coverage attacks http kills bench bench-full bench-peers docs lint types: tools
+demo service test test-all ray lowest newest lock pyodide coverage attacks http kills bench bench-full bench-peers workflows docs lint types: tools
 demo:     ; @$(NOX) -s demo -- $(ARGS)
 service:  ; @$(NOX) -s service -- $(ARGS)
 test:     ; @$(NOX) -s tests -- $(ARGS)
@@ -53,6 +55,7 @@ kills:    ; @$(NOX) -s kills -- $(ARGS)
 bench:    ; @$(NOX) -s bench -- $(ARGS)
 bench-full:  ; @$(NOX) -s bench-full -- $(ARGS)
 bench-peers: ; @$(NOX) -s bench-peers -- $(ARGS)
+workflows:   ; @$(NOX) -s workflows -- $(ARGS)
 docs:     ; @$(NOX) -s docs -- $(ARGS)
 lint:     ; @$(NOX) -s lint -- $(ARGS)
 types:    ; @$(NOX) -s types -- $(ARGS)
@@ -60,8 +63,11 @@ types:    ; @$(NOX) -s types -- $(ARGS)
 check: tools
 	@$(NOX) -s lint types docs tests
 
+release: tools
+	@$(NOX) -s workflows release wheel sdist
+
 weekly: tools
-	@$(NOX) -s test-all lowest newest attacks kills bench
+	@$(NOX) -s test-all lowest newest attacks kills bench workflows release wheel sdist
 
 # The requirement is read from pyproject.toml; .venv is built again only when that or the interpreter is gone or new.
 tools:

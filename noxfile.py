@@ -524,3 +524,106 @@ def service(session: nox.Session) -> None:
         session.run("nighthawk-async", "models", "pull", "smollm2-135m")
     # Ctrl-C reaches the service too, which takes its time to end what is in progress.
     session.run("python", "-m", "examples.triage_service", *session.posargs, interrupt_timeout=40)
+
+
+@nox.session
+def workflows(session: nox.Session) -> None:
+    """Check the files of the hosting service: workflows, forms, the citation; nothing is fetched."""
+    prepare(session, "release", project=False)
+    forms = [str(each) for each in sorted(Path(".github", "ISSUE_TEMPLATE").glob("*.yml"))]
+    for schema, files in {
+        "vendor.github-workflows": [str(each) for each in sorted(Path(".github", "workflows").glob("*.yml"))],
+        "vendor.github-issue-forms": [each for each in forms if not each.endswith("config.yml")],
+        "vendor.github-issue-config": [each for each in forms if each.endswith("config.yml")],
+        "vendor.citation-file-format": ["CITATION.cff"],
+    }.items():
+        session.run("check-jsonschema", "--builtin-schema", schema, *files)
+    session.run("zizmor", "--offline", "--no-progress", "--quiet", ".github/workflows")
+
+
+@nox.session
+def release(session: nox.Session) -> None:
+    """Build a release into dist/, check it, and list the components of each extra; nothing is uploaded.
+
+    The tag that NIGHTHAWK_RELEASE_TAG names, if any, has to be that of the version. The sessions `wheel` and
+    `sdist` go on from here.
+    """
+    prepare(session, "release", project=False)
+    tag, version = os.environ.get("NIGHTHAWK_RELEASE_TAG"), PROJECT["project"]["version"]
+    if tag and tag != f"v{version}":
+        session.error(f"the tag is {tag}, and pyproject.toml has version {version}")
+    folder, again = HERE / "dist", Path(session.create_tmp()).resolve() / "again"
+    for each in (folder, again):
+        shutil.rmtree(each, ignore_errors=True)
+        session.run("python", "-m", "build", "--installer", "uv", "--outdir", str(each), silent=True)
+    files = sorted(folder.iterdir())
+    if different := [each.name for each in files if each.read_bytes() != (again / each.name).read_bytes()]:
+        session.error(f"two builds differ: {', '.join(different)}")
+    session.run("twine", "check", "--strict", *map(str, files))
+    session.run("check-wheel-contents", str(built_wheel(session)))
+    session.run("python", "-m", "tests.packaging.components", str(built_wheel(session)), str(folder))
+
+
+@nox.session(python=pythons_to_test(), reuse_venv=False)
+def wheel(session: nox.Session) -> None:
+    """Install the wheel of dist/ into an empty environment, import every module, and try the command."""
+    file, program = built_wheel(session), str(HERE / "tests" / "packaging" / "imports.py")
+    with session.chdir(session.create_tmp()):  # nothing of the repository can be imported
+        session.install(str(file))
+        session.run("python", program)
+        session.install(f"nighthawk-async[all] @ {file.as_uri()}")
+        session.run("python", program, "--all")
+        session.run("nighthawk-async", "demo", "--help", silent=True)
+        session.run("nighthawk-async", "--version")
+
+
+@nox.session(python=pythons_to_test()[0])
+def sdist(session: nox.Session) -> None:
+    """Run tests from the source distribution of dist/; arguments after `--` go to pytest."""
+    folder = Path(session.create_tmp()).resolve()
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    (archive,) = sorted((HERE / "dist").glob("*.tar.gz")) or [session.error("dist/ is empty: make release")]
+    shutil.unpack_archive(archive, folder, filter="data")
+    with session.chdir(folder / archive.name.removesuffix(".tar.gz")):
+        session.install(".[all]", *nox.project.dependency_groups(PROJECT, "test"))
+        processes = f"--numprocesses={os.cpu_count() or 1}"
+        session.run("pytest", *(session.posargs or (processes, *IN_AN_SDIST)))
+
+
+def built_wheel(session: nox.Session) -> Path:
+    """The wheel in dist/."""
+    found = sorted((HERE / "dist").glob("*.whl"))
+    return found[0] if len(found) == 1 else session.error("dist/ has no wheel, or several: make release")
+
+
+# Tests that read files of the repository, or stand for the others: what an archive lacks fails.
+IN_AN_SDIST = [
+    "tests/architecture",
+    "tests/docs",
+    "tests/packaging",
+    "tests/specification",
+    "tests/unit/kernel",
+    "tests/unit/natural",
+]
+
+
+# What works without the means of POSIX, as far as is known: docs/stability.md says what does not.
+ON_WINDOWS = [
+    "tests/packaging",
+    "tests/property/test_natural_text.py",
+    "tests/specification",
+    "tests/unit/actors",
+    "tests/unit/natural",
+    "tests/unit/parallel",
+    "tests/unit/prompt",
+    "tests/unit/values",
+    "tests/unit/wire",
+]
+
+
+@nox.session(python=pythons_to_test())
+def windows(session: nox.Session) -> None:
+    """Run the tests that need nothing of POSIX; arguments after `--` go to pytest."""
+    prepare(session, "test", extras="all")
+    session.run("pytest", "--timeout-method=thread", *(session.posargs or ON_WINDOWS))

@@ -7,6 +7,7 @@ is found by a mark in its environment.
 import logging
 import os
 import signal
+import sys
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -79,6 +80,8 @@ class LineProcess:
         Raises:
             OSError: It cannot be started.
         """
+        if sys.platform == "win32":
+            raise OSError("programs that answer over pipes are started on Linux and macOS, not on Windows")
         with anyio.CancelScope(shield=True):  # a cancellation while it starts would leave it behind
             mark = new_mark()
             process = await anyio.open_process(

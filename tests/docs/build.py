@@ -22,6 +22,7 @@ PACKAGE = PROJECT / "src" / "nighthawk_async"
 SPAN = re.compile(r'<span class="(sd|s2)">(.*?)</span>', re.DOTALL)
 BINDING = re.compile(r"(&lt;(:?)[\w.]+&gt;)")
 INCLUDED = re.compile(r'^--8<-- "([^"]+)"$', re.MULTILINE)
+WORDS_PER_MINUTE = 230
 QUOTES = '"""'
 
 
@@ -34,6 +35,11 @@ def main(site: Path) -> None:
         text = page.read_text(encoding="utf-8")
         text = with_own_links(page.relative_to(site).as_posix(), text)
         page.write_text(highlighted(text), encoding="utf-8")
+    for _, _, file in navigation():
+        if not file.startswith("reference/"):
+            page = site / page_of(file)
+            text = page.read_text(encoding="utf-8")
+            page.write_text(with_minutes(text, minutes_of(DOCS / file)), encoding="utf-8")
     missing = [*missing_exports(site)]
     if missing:
         raise SystemExit(f"not in the reference: {', '.join(missing)}")
@@ -104,6 +110,36 @@ def summary(page: Path) -> str:
     ]
     sentence = " ".join((paragraphs or ["What changed."])[0].split())
     return re.split(r"(?<=\.)\s", re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", sentence))[0].rstrip(":")
+
+
+def page_of(file: str) -> str:
+    """The place on the site of a page."""
+    name = file.removesuffix(".md").removesuffix("index")
+    return f"{name}/index.html" if name else "index.html"
+
+
+def words_of(page: Path) -> int:
+    """The number of words of a page, without the addresses of links; with what it includes."""
+    text = INCLUDED.sub(included_text, page.read_text(encoding="utf-8"))
+    return len(re.sub(r"\]\([^)]*\)(\{[^}]*\})?", "]", text).split())
+
+
+def minutes_of(page: Path) -> int:
+    """How long it takes to read a page, programs included."""
+    return max(1, round(words_of(page) / WORDS_PER_MINUTE))
+
+
+def with_minutes(page: str, minutes: int) -> str:
+    """A page of the site that says below its heading how long it takes.
+
+    Raises:
+        SystemExit: It has no heading.
+    """
+    said = f'<p class="minutes">{minutes} minute{"s" if minutes > 1 else ""} to read</p>'
+    before, end, after = page.partition("</h1>")
+    if not end:
+        raise SystemExit(f"a page has no heading: {page[:200]!r}")
+    return f"{before}{end}\n{said}{after}"
 
 
 def highlighted(page: str) -> str:

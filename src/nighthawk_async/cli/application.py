@@ -24,6 +24,7 @@ from .journal_replays import add_replays
 from .journal_views import add_views
 from .mcp_command import mcp
 from .models_commands import models
+from .new_command import new
 from .run_command import CONTEXT_SETTINGS, run
 from .skills_command import skills
 from .top_command import top
@@ -72,6 +73,7 @@ application.command(short_help="Run natural functions on a model on this machine
 application.command(short_help="Serve an application with a dashboard.")(dashboard)
 application.command("eval", short_help="Evaluate functions, with gates for continuous integration.")(evaluate)
 application.command("eval-history", short_help="Show an evaluation over commits.")(eval_history)
+application.command(short_help="Write a small project that passes its own checks.")(new)
 application.command(context_settings=CONTEXT_SETTINGS, short_help="Run a script, and show its tree.")(run)
 application.command(short_help="Watch a service, or a store of durable runs.")(top)
 application.command(short_help="Show a recording, in the terminal or as a page.")(view)

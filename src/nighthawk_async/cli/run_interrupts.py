@@ -12,6 +12,7 @@ handlers of both signals have run; not where the program handles SIGURG itself.
 import os
 import select
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -44,6 +45,8 @@ class Interrupts:
         self._handler: Any = None
 
     def __enter__(self) -> "Interrupts":
+        if sys.platform == "win32":  # where pipes neither take signals nor can be waited for
+            return self
         if threading.current_thread() is not threading.main_thread():
             return self
         self._main_thread = threading.get_ident()

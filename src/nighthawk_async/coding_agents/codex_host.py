@@ -7,11 +7,11 @@ They are in the cache directory of the user, where no sandbox of Codex lets a co
 temporary files. Each has a lock while its program lives; those of programs that were killed are removed.
 """
 
-import fcntl
 import json
 import logging
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -39,6 +39,9 @@ from .errors import (
 )
 from .process import find_executable
 from .settings import CodexSettings
+
+if sys.platform != "win32":  # where `_make_directory` refuses to go on
+    import fcntl
 
 KEY_VARIABLE = "NIGHTHAWK_CODEX_API_KEY"
 """The environment variable of the key for `base_url`."""
@@ -307,6 +310,8 @@ def _make_home(directory: str, users: Path) -> str:
 
 def _make_directory() -> tuple[str, int]:
     """Make a directory, and return it with its lock."""
+    if sys.platform == "win32":
+        raise CodingAgentError(f"{_NAME} is run on Linux and macOS, not on Windows", agent=_NAME)
     try:
         caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nighthawk_async/codex"
         caches.mkdir(parents=True, exist_ok=True)

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import socket
+import sys
 import uuid
 from functools import lru_cache
 from pathlib import Path
@@ -25,6 +26,8 @@ def is_alive(holder: str) -> bool:
     if not pid.isdecimal():
         return False
     if machine not in ("", _machine()):
+        return True
+    if sys.platform == "win32":  # there a signal of 0 is Ctrl-C
         return True
     try:
         os.kill(int(pid), 0)

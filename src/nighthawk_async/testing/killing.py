@@ -25,6 +25,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
+from ..errors import ConfigurationError
 from ..journal.records import Record
 from ..journal.store_thread import commit_listeners
 
@@ -118,6 +119,9 @@ class ProgramKiller:
         arguments: Its keyword arguments, of what JSON can hold.
         path: Folders for the module search path, before all others.
         timeout: Seconds after which a life counts as hanging, which raises `TimeoutError`.
+
+    Raises:
+        ConfigurationError: The system is Windows, which cannot fork.
     """
 
     def __init__(
@@ -128,6 +132,8 @@ class ProgramKiller:
         path: Sequence[str | Path] = (),
         timeout: float = 60.0,
     ) -> None:
+        if sys.platform == "win32":
+            raise ConfigurationError("lives of a program are forked, which Windows cannot do")
         self._program = program
         self._arguments = dict(arguments)
         self._path = [str(each) for each in path]

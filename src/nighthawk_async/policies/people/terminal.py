@@ -44,8 +44,10 @@ def check_terminal() -> int:
     """Return the file descriptor of the terminal on standard input.
 
     Raises:
-        NoHumanError: Standard input is not a terminal.
+        NoHumanError: Standard input is not a terminal, or one of Windows, which is not supported.
     """
+    if sys.platform == "win32":
+        raise NoHumanError("People are asked at terminals of Linux and macOS; on Windows, give `input=`.")
     try:
         descriptor = sys.stdin.fileno()
     except (AttributeError, ValueError, OSError):  # none at all, closed, or not a system file

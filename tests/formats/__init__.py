@@ -1,0 +1,1 @@
+"""Files that outlive a process, one folder for each released version that wrote them."""

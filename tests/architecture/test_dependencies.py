@@ -116,7 +116,7 @@ def test_the_terminal_view_is_imported_on_first_use_only() -> None:
 
 
 def test_the_modules_that_need_the_package_mcp_are_imported_by_each_other_only() -> None:
-    """The others load them by name, in a worker thread: see `mcp.sessions`."""
+    """The others load them by name, in a worker thread: see `mcp.server`."""
     need = {
         module.name
         for module in MODULES.values()

@@ -97,6 +97,7 @@ FOLDER_FLOORS: Mapping[str, Mapping[str, int]] = {
     },
     "prompt": {FILES: 0, "stubs": 1},
     "asgi": {FILES: 0, "dashboard": 1},
+    "evals": {FILES: 0, "exports": 1},
     "observe": {FILES: 0, "page": 1},
     "testing": {FILES: 0, "contracts": 1},
     "wire": {FILES: 0, "anthropic": 1, "google": 1, "openai_chat": 1, "openai_responses": 1},

@@ -25,8 +25,7 @@ from pydantic_core import PydanticSerializationError
 
 pytest.importorskip("mcp")
 
-from nighthawk_async.mcp.serving_results import result_of
-from nighthawk_async.mcp.serving_schemas import UnsendableResultError
+from nighthawk_async.mcp.serving_results import UnsendableResultError, result_of
 from nighthawk_async.mcp.serving_tools import made_tools
 
 

@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator
 
 pytest.importorskip("mcp")
 
-from nighthawk_async.mcp.schema_faults import BadSchemaError, check_json, checked_schema
+from nighthawk_async.mcp.schemas import BadSchemaError, check_json, checked_schema
 
 TEXTS = st.sampled_from(["a", "#", "#/$defs/a", "#/properties/a", "string", "object", "int", "^a+$", "(", ""])
 LEAVES = (

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from ..evals.exports.html_report import report_as_page
+from ..evals.exports.junit import junit_xml
+from ..evals.exports.markdown import markdown_table
 from ..evals.gates import GateResult
-from ..evals.html_report import report_as_page
-from ..evals.junit import junit_xml
-from ..evals.markdown import markdown_table
 from .eval_running import ReportFiles, check_writable
 from .run_script import ArgumentError
 

@@ -11,10 +11,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from ..evals.exports.markdown import side_by_side
 from ..evals.gates import GateResult
 from ..evals.report import Report, solved_cost_text
 from ..evals.results import TrialResult
-from ..evals.side_by_side import side_by_side
 from ..prompt.plain_text import single_line
 from ..types.usage import Usage, cost_text
 

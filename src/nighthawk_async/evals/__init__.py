@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 from ..lazy_exports import attach_exports
 
 if TYPE_CHECKING:
-    from .arms import Arm
-    from .calibration import Agreement as Agreement, Labelled as Labelled, calibrate as calibrate
+    from ..policies.attempts.samples import current_seed
     from .case_files import load_cases, save_cases
-    from .case_variants import reviewed as reviewed, variants
+    from .case_sets import named_splits, reviewed as reviewed, variants
     from .cases import Case
     from .comparison import CaseDifference as CaseDifference, Comparison as Comparison, Verdict as Verdict
     from .declarations import Evaluation
@@ -30,31 +29,40 @@ if TYPE_CHECKING:
         UndecidedError,
     )
     from .evaluating import evaluate
+    from .exports.html_report import report_as_page
+    from .exports.junit import junit_xml
+    from .exports.markdown import markdown_table
+    from .exports.other_tools import export_inspect_ai, export_promptfoo
+    from .exports.report_history import History as History, history
+    from .exports.report_tree import FollowedReport as FollowedReport, report_as_tree
     from .gates import (
         CaseVerdict as CaseVerdict,
         GateResult as GateResult,
         GateVerdict as GateVerdict,
         check_gate,
     )
-    from .grid import evaluate_grid
+    from .grid import Arm, evaluate_grid
     from .grid_report import ArmComparison as ArmComparison, ArmFigures as ArmFigures, Grid as Grid, load_grid
-    from .html_report import report_as_page
     from .improvement import Improvement as Improvement, improve
-    from .inspect_ai_export import export_inspect_ai
     from .journal_cases import (
         RecordedAnswer as RecordedAnswer,
         RecordedRun as RecordedRun,
         cases_from_journal,
     )
-    from .judges import Judge as Judge, judge
-    from .junit import junit_xml
-    from .markdown import markdown_table
-    from .promptfoo_export import export_promptfoo
+    from .judges import (
+        Agreement as Agreement,
+        Judge as Judge,
+        Labelled as Labelled,
+        calibrate as calibrate,
+        judge,
+    )
     from .report import Report, load_report
-    from .report_history import History as History, history
-    from .report_tree import FollowedReport as FollowedReport, report_as_tree
     from .results import CaseResult as CaseResult, TrialResult as TrialResult, TrialStatus as TrialStatus
-    from .scorers import (
+    from .scores import (
+        Score,
+        Scored as Scored,
+        Scorer as Scorer,
+        Trial,
         close_to as close_to,
         cost_at_most,
         equals,
@@ -64,9 +72,6 @@ if TYPE_CHECKING:
         seconds_at_most,
         similar_text,
     )
-    from .scores import Score, Scored as Scored, Scorer as Scorer, Trial
-    from .seeds import current_seed
-    from .split import named_splits
     from .statistics import (
         Interval as Interval,
         bootstrap_interval as bootstrap_interval,
@@ -81,17 +86,13 @@ else:
     __getattr__, __dir__ = attach_exports(
         __name__,
         names={
-            "arms": ("Arm",),
-            "calibration": (
-                "Agreement",
-                "Labelled",
-                "calibrate",
-            ),
+            "..policies.attempts.samples": ("current_seed",),
             "case_files": (
                 "load_cases",
                 "save_cases",
             ),
-            "case_variants": (
+            "case_sets": (
+                "named_splits",
                 "reviewed",
                 "variants",
             ),
@@ -112,55 +113,67 @@ else:
                 "UndecidedError",
             ),
             "evaluating": ("evaluate",),
+            "exports.html_report": ("report_as_page",),
+            "exports.junit": ("junit_xml",),
+            "exports.markdown": ("markdown_table",),
+            "exports.other_tools": (
+                "export_inspect_ai",
+                "export_promptfoo",
+            ),
+            "exports.report_history": (
+                "History",
+                "history",
+            ),
+            "exports.report_tree": (
+                "FollowedReport",
+                "report_as_tree",
+            ),
             "gates": (
                 "CaseVerdict",
                 "GateResult",
                 "GateVerdict",
                 "check_gate",
             ),
-            "grid": ("evaluate_grid",),
+            "grid": (
+                "Arm",
+                "evaluate_grid",
+            ),
             "grid_report": (
                 "ArmComparison",
                 "ArmFigures",
                 "Grid",
                 "load_grid",
             ),
-            "html_report": ("report_as_page",),
             "improvement": (
                 "Improvement",
                 "improve",
             ),
-            "inspect_ai_export": ("export_inspect_ai",),
             "journal_cases": (
                 "RecordedAnswer",
                 "RecordedRun",
                 "cases_from_journal",
             ),
             "judges": (
+                "Agreement",
                 "Judge",
+                "Labelled",
+                "calibrate",
                 "judge",
             ),
-            "junit": ("junit_xml",),
-            "markdown": ("markdown_table",),
-            "promptfoo_export": ("export_promptfoo",),
             "report": (
                 "Report",
                 "load_report",
-            ),
-            "report_history": (
-                "History",
-                "history",
-            ),
-            "report_tree": (
-                "FollowedReport",
-                "report_as_tree",
             ),
             "results": (
                 "CaseResult",
                 "TrialResult",
                 "TrialStatus",
             ),
-            "scorers": (
+            "scores": (
+                "Score",
+                "Scored",
+                "Scorer",
+                "Trial",
                 "close_to",
                 "cost_at_most",
                 "equals",
@@ -170,14 +183,6 @@ else:
                 "seconds_at_most",
                 "similar_text",
             ),
-            "scores": (
-                "Score",
-                "Scored",
-                "Scorer",
-                "Trial",
-            ),
-            "seeds": ("current_seed",),
-            "split": ("named_splits",),
             "statistics": (
                 "Interval",
                 "bootstrap_interval",

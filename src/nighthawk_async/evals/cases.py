@@ -1,11 +1,12 @@
-"""Cases: the inputs of a subject, and the expected result."""
+"""Cases: the inputs of a subject, and the expected result; their order, and the seeds of their trials."""
 
 import copy
+import hashlib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, Protocol, TypeAlias, cast, get_args
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar, cast, get_args
 
 from ..parallel.task_node import UNSTABLE
 from ..signatures import read_signature
@@ -200,3 +201,36 @@ def case_digest(case: Case) -> str | None:
     except CaseError:
         return None
     return None if digest.endswith(UNSTABLE) else digest
+
+
+_SEED_BYTES = 4
+
+
+def trial_seed(seed: int, case: str, number: int) -> int:
+    """Return the seed of a trial, from 0 to 2**31 - 1, which every provider accepts.
+
+    Args:
+        seed: The seed of the evaluation.
+        case: The name of the case.
+        number: The number of the trial.
+    """
+    text = f"{seed}\0{case}\0{number}".encode()
+    return int.from_bytes(hashlib.sha256(text).digest()[:_SEED_BYTES], "big") >> 1
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+Item = TypeVar("Item", bound=_Named)
+
+
+def case_order(seed: int, cases: Iterable[Item]) -> list[Item]:
+    """Return cases in a random order, which depends on the seed and their names alone.
+
+    Args:
+        seed: The seed of the evaluation.
+        cases: The cases, or their results.
+    """
+    return sorted(cases, key=lambda case: (trial_seed(seed, case.name, 0), case.name))

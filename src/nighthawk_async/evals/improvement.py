@@ -1,5 +1,6 @@
 """`improve`: other wordings of a block, judged on some cases and reported on others."""
 
+import hashlib
 import os
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,6 +8,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from ..causes import ends_run
 from ..executors.choice import ExecutorChoice, chosen_executor
@@ -19,21 +22,76 @@ from ..policies.budgets.policy import find_refusal
 from ..types.json import is_text
 from ..types.usage import Usage
 from ..values.error_text import describe_error
-from .arms import Arm
-from .block_source import BlockSource, find_block
+from .case_sets import example_cases, split_cases
 from .cases import Case, Subject, case_digest, checked_cases
 from .comparison import Comparison, Verdict
-from .environment import model_name, trial_environment
-from .errors import EvaluationError, UndecidedError
+from .errors import EvaluationError, ReportError, UndecidedError
 from .evaluating import prepared_evaluation, subject_name
-from .grid import evaluate_grid
+from .grid import Arm, evaluate_grid
 from .grid_report import Grid
-from .improvement_folder import claim_folder
-from .proposals import Proposals, failures_of, normalized, with_examples
+from .report_file import write_whole
 from .scores import DEFAULT_PASS_MARK, Scorer, checked_scorers
-from .split import example_cases, split_cases
 from .statistics import DEFAULT_CONFIDENCE, check_confidence
-from .trials import is_transport_error, metered
+from .trials import is_transport_error, metered, model_name, trial_environment
+from .wordings import BlockSource, Proposals, failures_of, find_block, normalized, with_examples
+
+_FORMAT = "nighthawk-improvement"
+_VERSION = 1
+
+
+class _Description(msgspec.Struct, frozen=True, kw_only=True):
+    """The contents of the file.
+
+    Args:
+        format: The name of the format.
+        version: The version of the format.
+        arguments: Digests of the arguments, by words for what would be different.
+    """
+
+    format: str
+    version: int
+    arguments: Mapping[str, str]
+
+
+def claim_folder(folder: str | os.PathLike[str], arguments: Mapping[str, object]) -> None:
+    """Make the folder of an improvement, or check that the one that is there belongs to it.
+
+    Args:
+        folder: The folder.
+        arguments: The arguments on which results depend, by words for one that is different, as in
+            "another seed". Equal ones have equal representations.
+
+    Raises:
+        ReportError: The folder belongs to another improvement, or its description is damaged.
+        OSError: The folder cannot be made, or not be written to.
+    """
+    digests = {
+        words: hashlib.sha256(repr(each).encode()).hexdigest()[:16] for words, each in arguments.items()
+    }
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    path = Path(folder, "improvement.json")
+    if not path.exists():
+        description = _Description(format=_FORMAT, version=_VERSION, arguments=digests)
+        write_whole(path, [msgspec.json.format(msgspec.json.encode(description), indent=1)])
+        return
+    known = _read(path)
+    different = [words for words, digest in digests.items() if known.get(words) != digest]
+    if different:
+        raise ReportError(
+            f"The folder {os.fspath(folder)} belongs to another improvement, with {' and '.join(different)}. "
+            "Give another folder=, or delete it to begin anew."
+        )
+
+
+def _read(path: Path) -> Mapping[str, str]:
+    try:
+        description = msgspec.json.decode(path.read_bytes(), type=_Description)
+    except (OSError, msgspec.MsgspecError) as error:
+        raise ReportError(f"{path}: this describes no improvement: {error}") from None
+    if (description.format, description.version) != (_FORMAT, _VERSION):
+        raise ReportError(f"{path}: this release of nighthawk-async reads version {_VERSION} of its format.")
+    return description.arguments
+
 
 ORIGINAL = "original"
 """The name of the arm with the block as it is."""

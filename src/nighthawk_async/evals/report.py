@@ -1,6 +1,7 @@
 """Reports: the results of all trials of an evaluation, and the figures that follow from them."""
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -8,14 +9,15 @@ from functools import lru_cache
 from statistics import fmean
 from typing import Any
 
+from ..prompt.plain_text import single_line
 from ..types.usage import Usage, cost_text
 from . import statistics
+from .cases import trial_seed
 from .comparison import Comparison, compare_cases
 from .errors import ReportError, UndecidedError
 from .report_file import CaseHeader, ReportHeader, read_report, write_report
 from .results import RELIABILITIES, STATUSES, CaseResult, Reliability, TrialResult, TrialStatus
 from .scores import DEFAULT_PASS_MARK
-from .seeds import trial_seed
 from .statistics import DEFAULT_CONFIDENCE, Interval
 
 
@@ -407,3 +409,12 @@ def report_of(header: ReportHeader, trials: Mapping[tuple[str, int], TrialResult
         created_at=header.created_at,
         commit=header.commit,
     )
+
+
+_MOST_CHARACTERS = 120
+_SPECIAL = re.compile(r"([\\`*_\[\]<>|~#@&])")
+
+
+def escaped(text: str) -> str:
+    """Return a text as Markdown shows it, in one line; the end of a long one is left out."""
+    return _SPECIAL.sub(r"\\\1", single_line(" ".join(text.split()), _MOST_CHARACTERS))

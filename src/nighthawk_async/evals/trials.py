@@ -1,8 +1,8 @@
-"""One trial: a call of the subject with inputs of its own, and its scores."""
+"""One trial: a call of the subject with inputs of its own, in the run of the evaluation, and its scores."""
 
 import time
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
@@ -11,29 +11,89 @@ import anyio
 from msgspec.structs import replace as replace_fields
 
 from ..backoff import backoff_seconds
-from ..causes import ends_run, with_causes
+from ..causes import ends_run, leaves_of, with_causes
 from ..errors import BudgetExceededError, ConfigurationError, ModelError, NighthawkError
-from ..kernel.environment import get_environment, using_environment
+from ..kernel.context import StepContext, StepExecutor
+from ..kernel.environment import find_environment, get_environment, using_environment
 from ..kernel.reports import KernelActivity, ResultEvaluated
 from ..kernel.usage_meter import UsageMeter
 from ..observation import EVALUATION, observed
 from ..parallel import deadline, is_async_callable
 from ..parallel.calling import call_any
 from ..pickling import PicklableError
-from ..policies.attempts.samples import using_sample
+from ..policies.attempts.resilience import model_of
+from ..policies.attempts.samples import using_sample, using_seed
+from ..policies.budgets.budget import Budget
 from ..policies.budgets.notices import noting_refusals
 from ..policies.budgets.policy import find_refusal
+from ..ports import Model
 from ..prompt.plain_text import single_line
+from ..runs import run
+from ..scopes import scope
 from ..tracing import find_tracing, note_event, traced
 from ..transcripts.citations import citations_of_last_step
 from ..types.messages import Citation
+from ..types.outcomes import StepOutcome
 from ..types.usage import Usage
 from ..values.error_text import describe_error
-from .cases import Case, Subject
-from .errors import CaseError
+from .cases import Case, Subject, trial_seed
+from .errors import CaseError, NoExecutorError
 from .results import TrialResult, TrialStatus
 from .scores import SHOWN_CHARACTERS, QuickScorer, Score, Scorer, Trial, checked_score, short_text
-from .seeds import trial_seed, using_seed
+
+
+class _NoExecutor:
+    """The executor of an evaluation without one, of a function that runs no steps."""
+
+    async def run_step_async(
+        self,
+        *,
+        processed_natural_program: str,
+        step_context: StepContext,
+        binding_names: list[str],
+        allowed_step_kinds: tuple[str, ...],
+    ) -> tuple[StepOutcome, dict[str, object]]:
+        """Refuse the step."""
+        raise NoExecutorError("The subject runs a natural block: evaluate(…, model=…), or inside a run.")
+
+
+@asynccontextmanager
+async def trial_environment(
+    executor: StepExecutor | None, budget: Budget | None
+) -> AsyncGenerator[None, None]:
+    """Enter the run of the trials, or a scope of the active one.
+
+    Args:
+        executor: The executor of the run; None for the active run, and where there is none, for no steps.
+        budget: The budget; None for none.
+
+    Raises:
+        NoExecutorError: There is neither, and a trial has run a step.
+    """
+    try:
+        if executor is None and find_environment() is not None:
+            async with scope(budget=budget):
+                yield
+        else:
+            async with run(executor or _NoExecutor(), budget=budget):
+                yield
+    except BaseExceptionGroup as group:  # calls in flight together fail together
+        leaves = list(leaves_of(group))
+        if all(isinstance(each, NoExecutorError) for each in leaves):
+            raise leaves[0] from None
+        raise
+
+
+def model_name(executor: StepExecutor | None) -> str | None:
+    """Return the id of the model of an executor, None for that of the active run; None when it has none."""
+    environment = find_environment()
+    if executor is None:
+        executor = None if environment is None else environment.step_executor
+    if executor is None:
+        return None
+    model = getattr(executor, "model", None)
+    return model.name if isinstance(model, Model) else model_of(executor)
+
 
 _FIRST_WAIT = 1.0
 _LONGEST_WAIT = 30.0

@@ -9,8 +9,7 @@ from ..natural.program import is_usable_name
 from .errors import McpError
 from .json_data import NoJsonError, checked_data
 from .methods import ConnectedServer, session_of
-from .server import Server
-from .sessions import find_run_keeper, open_session, session_in_run
+from .server import Server, find_run_keeper, open_session, session_in_run
 from .values import LinkedResource, PromptDescription, PromptText, ResourceContent, ResourceTemplate
 
 if TYPE_CHECKING:

@@ -20,16 +20,13 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from ..causes import leaves_of
 from ..policies.egress.policy import ActiveEgress
 from ..values.error_text import describe_error
-from .authentication import screened
-from .bounded_responses import bound
 from .callbacks import Callbacks
 from .description import HttpDescription, ServerDescription, StdioDescription
-from .egress_transport import EgressTransport
 from .errors import ServerUnavailableError
 from .json_data import characters
-from .process import ServerProcess, Streams
+from .methods import ToolFacts
 from .screening import MAX_ENTRIES, RefusedResultError, Screen
-from .tool_facts import ToolFacts
+from .transports import EgressTransport, ServerProcess, Streams, bound, screened
 
 _LOGGER = logging.getLogger("nighthawk.mcp")
 _READ_SECONDS = 300.0

@@ -19,7 +19,7 @@ from ..pickling import PicklableError
 from ..prompt.plain_text import single_line
 from ..types.json import is_json_list, is_json_object
 from .description import ServerDescription
-from .schema_faults import BadSchemaError, check_json, checked_schema
+from .schemas import BadSchemaError, check_json, checked_schema
 
 _LOGGER = logging.getLogger("nighthawk.mcp")
 _LISTS: Mapping[str, tuple[str, str, str]] = {
@@ -59,7 +59,7 @@ class Screen:
     def definition_of(self, tool: str) -> dict[str, Any]:
         """The definition of a tool that was listed, with the schema of its results.
 
-        The package does not get that schema, so that it does not check results: `result_check` does.
+        The package does not get that schema, so that it does not check results: `results.check_result` does.
         """
         return self._tools[tool]
 

@@ -2,29 +2,225 @@
 
 import json
 import uuid
-from collections.abc import Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..actors import BareTaskGroup
 from ..asgi.admission import RefusedError
+from ..asgi.event_stream_live import count_progress, reported_progress
+from ..asgi.exchange import Inbox
 from ..asgi.problems import CANCELLED, SHUTTING_DOWN, TIMED_OUT, Problem
+from ..asgi.protocol import Application, AsgiScope, Message, Receive, Send, choose_request_id
 from ..asgi.service import Service
 from ..asgi.work import Work
 from ..errors import NoHumanError, ToolBoundaryError
 from ..kernel.tool_calls import excess_of
 from ..observation import NodeWriter, observed
+from ..observe.node_words import progress_text
 from ..observe.tree import TaskTree, find_node_id, find_tree
+from ..observe.views import NodeView
 from ..parallel.task_current import find_node
 from ..policies.people.policy import find_human_handler
 from ..scopes import Scope, scope
-from .serving_progress import report_progress
-from .serving_questions import ClientPeople, Elicit
-from .serving_requests import HttpRequest, find_http_request
+from .json_data import characters
+from .serving_questions import ClientPeople, Elicit, Rounds
 from .serving_results import checked_result, failure_of, failure_text, problem_text
-from .serving_rounds import Rounds
 from .serving_tools import ServedTool
+
+SendProgress: TypeAlias = Callable[[float, float | None, str | None], Awaitable[None]]
+"""Sends the progress, the total if it is known, and a message."""
+
+_MIN_INTERVAL_SECONDS = 0.1
+
+_WORDS = {
+    "function": "",
+    "step": "step ",
+    "model_request": "waiting for the model",
+    "tool_call": "tool ",
+    "question": "waiting for an answer",
+    "group": "",
+    "task": "",
+}
+"""The beginning of the message of each kind of node; kinds with a whole message are shown without a name."""
+
+_NAMELESS = ("model_request", "question")
+
+
+async def report_progress(tree: TaskTree, node_id: str, send: SendProgress) -> None:
+    """Send the progress of a node until it ends.
+
+    Args:
+        tree: The tree that records it.
+        node_id: The id of the node.
+        send: Sends it.
+    """
+    progress = GrowingProgress()
+    async with tree.watch(node_id, min_interval=_MIN_INTERVAL_SECONDS) as changes:
+        async for view in changes:
+            step = progress.next(view)
+            if step is not None:
+                progress_so_far, total, message = step
+                await send(progress_so_far, total, None if message is None else characters(message))
+
+
+class GrowingProgress:
+    """Progress whose value grows with each report, as the protocol demands.
+
+    Units of work that have ended count as one each: steps, and the calls of `parallel.map` and its siblings.
+    Where there is one unit or none, the numbers of `nighthawk_async.progress` count instead. A report in
+    between, of what goes on, counts as a part of the next unit.
+    """
+
+    def __init__(self) -> None:
+        self._done = 0.0
+        self._reports = 0
+        self._message: str | None = None
+
+    def next(self, view: NodeView) -> tuple[float, float | None, str | None] | None:
+        """Return the progress, the total and a message; None when nothing new is to be said.
+
+        Args:
+            view: The newest view of the call.
+        """
+        counts, reported = count_progress(view), reported_progress(view)
+        done, of_all = float(counts.done), float(counts.total)
+        if counts.total <= 1 and isinstance(given := reported.get("done"), int | float):
+            known = reported.get("total")
+            done, of_all = float(given), float(known) if isinstance(known, int | float) else 0.0
+        message = describe_activity(view)
+        if done > self._done:
+            self._done, self._reports = done, 0
+        elif message is None or message == self._message:
+            return None
+        else:
+            self._reports += 1
+        self._message = message
+        value = self._done + self._reports / (self._reports + 1)
+        return value, of_all if of_all > 1 and of_all >= value else None, message
+
+
+def describe_activity(view: NodeView) -> str | None:
+    """Return what goes on in a call: the names of its newest activity and those around it; None for nothing.
+
+    Transcripts and values are left out: they quote models and errors, which are not for clients.
+
+    Args:
+        view: The view of the call.
+    """
+    path: list[str] = []
+    if reported := progress_text(view):
+        path.append(reported)
+    node = _newest_running(view.children)
+    while node is not None:
+        words = _describe(node)
+        if words and (not path or path[-1] != words):
+            path.append(words)
+        node = _newest_running(node.children)
+    return ", ".join(path) or None
+
+
+def _newest_running(nodes: Iterable[NodeView]) -> NodeView | None:
+    return next((node for node in reversed(tuple(nodes)) if not node.is_ended), None)
+
+
+def _describe(node: NodeView) -> str:
+    words = _WORDS.get(node.kind)
+    if words is None:
+        return ""
+    named = words if node.kind in _NAMELESS else f"{words}{node.name}"
+    reported = progress_text(node)
+    return f"{named}: {reported}" if reported else named
+
+
+_KEY = "nighthawk_async.mcp.request"
+_DISCONNECT: Message = {"type": "http.disconnect"}
+
+
+class HttpRequest:
+    """A request of a client, and its response.
+
+    Args:
+        asgi_scope: The connection.
+        receive: Receives the next message of the server.
+        send: Sends messages to the server.
+    """
+
+    def __init__(self, asgi_scope: AsgiScope, receive: Receive, send: Send) -> None:
+        self.asgi_scope = asgi_scope
+        self.id = choose_request_id(asgi_scope)
+        self._server_send = send
+        self._inbox = Inbox(asgi_scope, receive, on_disconnect=self._end_calls)
+        self._works: set[Work] = set()
+        self._is_started = False
+        self._is_complete = False
+        self._has_left = False
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether it is no call but a stream of messages, which ends only when somebody ends it."""
+        return self.asgi_scope["method"] == "GET"
+
+    async def carry_out(self, app: Application) -> None:
+        """Let an application answer it.
+
+        Args:
+            app: The application.
+        """
+        async with BareTaskGroup() as helpers:
+            helpers.start_soon(self._inbox.read_ahead)
+            try:
+                await app({**self.asgi_scope, _KEY: self}, self._inbox.receive, self._send)
+                if self._is_started and not self._is_complete:
+                    await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+            finally:
+                helpers.cancel_scope.cancel()
+                self._end_works()  # nobody gets their results any more
+
+    @contextmanager
+    def making(self, work: Work) -> Generator[None, None, None]:
+        """End a call when the client leaves during the `with` statement.
+
+        Args:
+            work: The call.
+        """
+        if self._has_left:
+            work.ask_to_end("disconnected")
+        self._works.add(work)
+        try:
+            yield
+        finally:
+            self._works.discard(work)
+
+    def end(self) -> None:
+        """Let the application end the response."""
+        self._inbox.end(_DISCONNECT)
+
+    async def _end_calls(self) -> None:
+        self._has_left = True
+        self._end_works()
+
+    def _end_works(self) -> None:
+        for work in tuple(self._works):
+            work.ask_to_end("disconnected")
+
+    async def _send(self, message: Message) -> None:
+        self._is_started = True
+        is_body = message["type"] == "http.response.body"
+        self._is_complete = is_body and not message.get("more_body", False)
+        await self._server_send(message)
+
+
+def find_http_request(request: Any) -> HttpRequest | None:
+    """Return the HTTP request that brought a message; None for another transport.
+
+    Args:
+        request: The request as the package `mcp` hands it on; None for another transport.
+    """
+    asgi_scope: Mapping[str, Any] = getattr(request, "scope", None) or {}
+    return asgi_scope.get(_KEY)
+
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext

@@ -16,7 +16,7 @@ from ..prompt.callables import describe_callable
 from ..threads import call_in_thread
 from ..types.messages import BinaryContent, FileUrl, UploadedFile
 from .json_data import characters
-from .serving_schemas import ObjectForm, strict_schema
+from .serving_results import ObjectForm, strict_schema
 
 _MAX_DESCRIPTION_CHARACTERS = 2_000
 """The length of a description that is made of a natural block."""

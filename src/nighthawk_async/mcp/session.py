@@ -23,26 +23,26 @@ from ..actors import BareTaskGroup
 from ..backoff import backoff_seconds
 from ..causes import leaves_of
 from ..errors import EgressDeniedError, NighthawkError, ToolRegistrationError
+from ..journal.effects import once, repeatable
+from ..kernel.tool_sets import valid_tool_name
+from ..observation import observed
 from ..policies.egress.policy import ActiveEgress, find_egress
 from ..values.error_text import describe_error
-from .call_failures import (
+from .callbacks import Callbacks, CallInFlight, CallsInFlight
+from .connection import Connection
+from .description import HttpDescription, ServerDescription
+from .errors import McpError, ServerCallError, ServerLostError, ServerUnavailableError
+from .json_data import characters, json_data
+from .methods import ConnectedServer, ToolFacts, check_method_names, make_class, set_methods
+from .results import (
     ConnectionLostError,
+    check_result,
     failure_of,
     is_lost_session,
     is_unknown_session,
     raise_if_error,
+    value_of,
 )
-from .callbacks import Callbacks
-from .connection import Connection
-from .description import HttpDescription, ServerDescription
-from .errors import McpError, ServerCallError, ServerLostError, ServerUnavailableError
-from .in_flight import CallInFlight, CallsInFlight
-from .invocations import Invocations
-from .json_data import characters, json_data
-from .methods import ConnectedServer, make_class, set_methods
-from .result_check import check_result
-from .results import value_of
-from .tool_facts import ToolFacts, check_method_names
 
 Result = TypeVar("Result")
 
@@ -86,7 +86,7 @@ class Session:
         self._egress = find_egress()
         self._server_says = ""  # of itself: its name and version
         self._approvable: dict[str, Mapping[str, object]] = {}  # what people were asked about, until the call
-        self._invocations = Invocations(self.server.name, self.call_tool)
+        self._effects: dict[str, Callable[[dict[str, object]], Awaitable[object]]] = {}  # by digest
 
     @asynccontextmanager
     async def opened(self) -> "AsyncGenerator[Session, None]":
@@ -224,7 +224,7 @@ class Session:
             self._set_methods(type(each))
 
     def _set_methods(self, server_class: type[ConnectedServer]) -> None:
-        invoke = partial(self._invocations.invoke, server_class.__qualname__)
+        invoke = partial(self._invoke, server_class.__qualname__)
         set_methods(server_class, list(self.tools.values()), invoke, self.shown_to_people)
 
     def shown_to_people(self, tool: str) -> Mapping[str, object]:
@@ -325,6 +325,19 @@ class Session:
             if approved is not None:
                 await self.refresh()
             return await self.ask(send, is_repeatable=tool.is_repeatable, tool=tool)
+
+    async def _invoke(self, class_name: str, tool: ToolFacts, arguments: dict[str, object]) -> object:
+        """Call a tool as a method: in the tree, and at most once in all lives of a durable run."""
+        effect = self._effects.get(tool.digest)
+        if effect is None:
+            effect = self._effects[tool.digest] = as_effect(self.server.name, tool, self.call_tool)
+        name = f"{class_name}.{tool.python_name}"
+        shown = {"mcp.server": self.server.name, "mcp.tool": tool.name}
+        with observed("function", name, inputs=lambda: arguments, attributes=lambda: shown) as node:
+            result = await effect(arguments)
+            if node is not None:
+                node.set_outputs({"return": result})
+            return result
 
     def _turn_of(self, tool: ToolFacts) -> AbstractAsyncContextManager[object]:
         """Let tools that may change something run one at a time, or as many as `max_concurrent` says."""
@@ -445,3 +458,15 @@ async def _listen(connection: Connection) -> None:
             await anyio.sleep_forever()
     except (MCPError, RuntimeError, TimeoutError) as error:
         _LOGGER.info("changes of the tools are not announced: %s", error)
+
+
+def as_effect(
+    server: str, tool: ToolFacts, call: Callable[[ToolFacts, dict[str, object]], Awaitable[object]]
+) -> Callable[[dict[str, object]], Awaitable[object]]:
+    """Return the calls of a tool as effects: repeatable ones where the tool says so."""
+
+    async def effect(arguments: dict[str, object]) -> object:
+        return await call(tool, arguments)
+
+    effect.__name__ = effect.__qualname__ = valid_tool_name(f"{server}_{tool.name}")
+    return repeatable(effect) if tool.is_repeatable else once(effect)

@@ -25,8 +25,8 @@ from ..causes import leaves_of
 from ..errors import MissingCredentialError, NighthawkError
 from ..evals.declarations import Evaluation, declared_evaluation
 from ..evals.errors import NoExecutorError, ReportError
+from ..evals.exports.junit import failures_text, passed_text
 from ..evals.gates import GateResult, check_gate
-from ..evals.junit import failures_text, passed_text
 from ..evals.marks import CASE_FIXTURE, EXECUTOR_FIXTURE
 from ..evals.report import Report, load_report
 from ..evals.results import CaseResult

@@ -10,9 +10,9 @@ import nighthawk_async as nh
 from nighthawk_async import parallel, resilience
 from nighthawk_async.distributed import CrossingError, LocalOnlyError, Processes
 from nighthawk_async.errors import StepRejectedError
-from nighthawk_async.evals.seeds import using_seed
 from nighthawk_async.hooks import Hooks, StepStarted
 from nighthawk_async.placements import call_placed
+from nighthawk_async.policies.attempts.samples import using_seed
 from nighthawk_async.testing import (
     CallbackExecutor,
     ScriptedExecutor,

@@ -25,7 +25,7 @@ from nighthawk_async.evals import (
     holm,
     load_grid,
 )
-from nighthawk_async.evals.stopping import Passes, StoppingRule, evidence, needed_evidence
+from nighthawk_async.evals.grid_report import Passes, StoppingRule, evidence, needed_evidence
 from nighthawk_async.executors import AgentStepExecutor
 from nighthawk_async.observation import EVALUATION
 from nighthawk_async.observe import TaskTree

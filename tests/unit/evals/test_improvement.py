@@ -29,8 +29,8 @@ from nighthawk_async.evals import (
     evaluate,
     improve,
 )
-from nighthawk_async.evals.block_source import find_block
-from nighthawk_async.evals.split import split_cases
+from nighthawk_async.evals.case_sets import split_cases
+from nighthawk_async.evals.wordings import find_block
 from nighthawk_async.natural.blocks import natural_literal
 from nighthawk_async.natural.program import program_body
 from nighthawk_async.testing import CallbackExecutor, StepCall, pass_response, return_response

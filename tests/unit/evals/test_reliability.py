@@ -32,7 +32,7 @@ from nighthawk_async.evals import (
     report_as_page,
     save_cases,
 )
-from nighthawk_async.evals.commits import commit_of
+from nighthawk_async.evals.evaluating import commit_of
 from nighthawk_async.types.usage import Usage
 from tests.cases import every
 

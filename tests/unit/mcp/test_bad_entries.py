@@ -359,9 +359,9 @@ async def test_results_are_checked_without_patterns(schema: Any, content: Any, r
 
 
 async def test_a_check_that_multiplies_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    from nighthawk_async.mcp import result_check
+    from nighthawk_async.mcp import results
 
-    monkeypatch.setattr(result_check, "_MAX_CHECKS", 20_000)
+    monkeypatch.setattr(results, "_MAX_CHECKS", 20_000)
     content: dict[str, Any] = {"a": 1}
     for _ in range(60):
         content = {"a": content}
@@ -386,14 +386,14 @@ LONG_CHECKS: dict[str, tuple[Any, Any]] = {
 
 
 async def test_a_check_that_takes_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    from nighthawk_async.mcp import result_check
+    from nighthawk_async.mcp import results
 
-    monkeypatch.setattr(result_check, "_MAX_CHECKS", 50_000)
+    monkeypatch.setattr(results, "_MAX_CHECKS", 50_000)
     given_up: list[str] = []
     for name, (schema, content) in LONG_CHECKS.items():
         result = CallToolResult(content=[], structured_content={"a": content})
         try:
-            await result_check.check_result({"properties": {"a": schema}}, result)
+            await results.check_result({"properties": {"a": schema}}, result)
         except RuntimeError as error:
             given_up += [name] if "too large to be checked" in str(error) else []
     assert given_up == list(LONG_CHECKS)
@@ -401,9 +401,9 @@ async def test_a_check_that_takes_long_is_given_up(monkeypatch: pytest.MonkeyPat
 
 async def test_a_check_ends_with_its_call(monkeypatch: pytest.MonkeyPatch) -> None:
     """The thread notices the cancellation, and does not go on to the end."""
-    from nighthawk_async.mcp import result_check
+    from nighthawk_async.mcp import results
 
-    monkeypatch.setattr(result_check, "_MAX_CHECKS", 10**15)
+    monkeypatch.setattr(results, "_MAX_CHECKS", 10**15)
     looks: list[int] = []
     check_cancelled = from_thread.check_cancelled
     schema = {"properties": {"a": {"items": {"allOf": [{"enum": list(range(9_000))}] * 1_000}}}}
@@ -417,7 +417,7 @@ async def test_a_check_ends_with_its_call(monkeypatch: pytest.MonkeyPatch) -> No
             check_cancelled()
 
         monkeypatch.setattr(from_thread, "check_cancelled", look)
-        await result_check.check_result(schema, result)
+        await results.check_result(schema, result)
     assert scope.cancelled_caught
     assert len(looks) == 3
 

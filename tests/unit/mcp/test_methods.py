@@ -7,7 +7,7 @@ from typing import Any, Literal, get_type_hints
 import pytest
 
 import nighthawk_async as nh
-from nighthawk_async.mcp.schema_types import SchemaTypes
+from nighthawk_async.mcp.methods import SchemaTypes
 from nighthawk_async.testing import ScriptedModel, model_response, tool_call
 from tests.unit.mcp.support import PlainServer
 
@@ -174,7 +174,7 @@ async def test_a_block_sees_one_line_for_each_method(plain: PlainServer) -> None
 
 
 def test_literal_types_name_what_an_argument_may_be() -> None:
-    from nighthawk_async.mcp.schema_types import SchemaTypes
+    from nighthawk_async.mcp.methods import SchemaTypes
 
     schema = {
         "$defs": {"node": {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}}}},

@@ -33,8 +33,7 @@ from pydantic.alias_generators import to_camel
 from typing_extensions import TypedDict
 
 import nighthawk_async as nh
-from nighthawk_async.mcp.serving_results import result_of
-from nighthawk_async.mcp.serving_schemas import UnsendableResultError
+from nighthawk_async.mcp.serving_results import UnsendableResultError, result_of
 from nighthawk_async.mcp.serving_tools import made_tools
 
 from .serving_support import CLIENT_WARNINGS, ERAS, Era, answers, connected, count_run, text_of

@@ -16,7 +16,7 @@ from mcp import Client, StdioServerParameters
 
 import nighthawk_async as nh
 from nighthawk_async.errors import NighthawkError
-from nighthawk_async.mcp.serving_stdio import claimed_stdio
+from nighthawk_async.mcp.serving import claimed_stdio
 from tests.warm_python import WarmPopen
 
 from .serving_support import ERAS, Era, count_run, stars, text_of

@@ -7,14 +7,14 @@ import os
 from collections.abc import Iterator
 from itertools import count
 
-from ..observation import EVALUATION
-from ..observe import TaskTree
-from ..observe.restored_tree import RestoredNode, RestoredTree, restore_tree
-from ..observe.views import ErrorView
-from ..prompt.plain_text import single_line
-from .errors import UndecidedError
-from .report import Report, load_report, loaded_report
-from .results import CaseResult, TrialResult
+from ...observation import EVALUATION
+from ...observe import TaskTree
+from ...observe.restored_tree import RestoredNode, RestoredTree, restore_tree
+from ...observe.views import ErrorView
+from ...prompt.plain_text import single_line
+from ..errors import UndecidedError
+from ..report import Report, load_report, loaded_report
+from ..results import CaseResult, TrialResult
 
 _TOP = "0"
 _NAME_CHARACTERS = 200

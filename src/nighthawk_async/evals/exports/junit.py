@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from xml.etree import ElementTree
 
-from .gates import CaseVerdict, GateResult
-from .results import CaseResult, TrialResult
+from ..gates import CaseVerdict, GateResult
+from ..results import CaseResult, TrialResult
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from .errors import ReportError
-from .grid_plot import svg_escaped, svg_text
-from .report import Report, loaded_report, solved_cost_text
+from ..errors import ReportError
+from ..grid_report import svg_escaped, svg_text
+from ..report import Report, loaded_report, solved_cost_text
 
 _WIDTH, _HEIGHT = 720, 320
 _LEFT, _RIGHT, _TOP, _BOTTOM = 50, 20, 24, 96

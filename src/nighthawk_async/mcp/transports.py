@@ -1,24 +1,28 @@
-"""The process of a server: messages over its standard input and output, its standard error as a log.
+"""The transports of connections: the process of a server, or HTTP with its authentication and limits.
 
-The package `mcp` has such a transport too. This one ends every process of the server's group, also those
-that it leaves behind; it bounds what it reads, and keeps the last lines of the standard error for errors.
+The package `mcp` has a transport to processes too. This one ends every process of the server's group, also
+those that it leaves behind; it bounds what it reads, and keeps the last lines of the standard error.
 """
 
 import json
 import logging
 import math
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import anyio
 import anyio.lowlevel
+import httpx2
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.client.auth import OAuthFlowError
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 from mcp_types import INVALID_REQUEST, ErrorData, JSONRPCError, JSONRPCMessage, jsonrpc_message_adapter
 
+from ..credentials.errors import CredentialError, error_of_function
 from ..line_process import GONE, LineProcess, text_of
+from ..policies.egress.policy import ActiveEgress, host_of
 from ..threads import call_in_thread
 from ..types.json import is_json_object
 from .description import StdioDescription
@@ -171,3 +175,129 @@ async def _write(
         to_client.close()  # no answer will come, although the process may still be there
     finally:
         is_written.set()
+
+
+class Authentication(httpx2.Auth):
+    """Authenticates as another one does. Its errors are shown by type and place: they may quote a token.
+
+    Those of the package `mcp` stay as they are.
+
+    Args:
+        auth: What the program has given: an `httpx2.Auth`, or a function of a request.
+    """
+
+    def __init__(self, auth: Any) -> None:
+        self._auth = auth if isinstance(auth, httpx2.Auth) else httpx2.FunctionAuth(auth)
+        self._name = f"auth={getattr(auth, '__name__', type(auth).__name__)}"
+
+    async def async_auth_flow(
+        self, request: httpx2.Request
+    ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        """Run the flow of the other one."""
+        flow = self._auth.async_auth_flow(request)
+        failed: CredentialError | None = None
+        try:
+            sent = await anext(flow)
+            while True:
+                sent = await flow.asend((yield sent))
+        except (StopAsyncIteration, GeneratorExit):
+            pass
+        except OAuthFlowError:
+            raise
+        except Exception as error:
+            failed = error_of_function(self._name, error)
+        finally:
+            await flow.aclose()
+        if failed is not None:  # here, where it gets no context: that error may hold a secret
+            raise failed
+
+
+def screened(auth: object) -> Any:
+    """Return what `httpx2` takes for an authentication; pairs of a name and a password run no code."""
+    if isinstance(auth, httpx2.Auth) or callable(auth):
+        return Authentication(auth)
+    return cast("Any", auth)
+
+
+_EVENT_STREAM = "text/event-stream"
+
+
+def bound(response: httpx2.Response, max_bytes: int) -> None:
+    """Let the body of a response end with an error where it gets too large; streams of events have no end.
+
+    Args:
+        response: The response, whose body is not read yet.
+        max_bytes: The most bytes.
+
+    Raises:
+        ReadError: It is compressed, which was not asked for.
+    """
+    encoding = response.headers.get("content-encoding", "identity").strip().lower()
+    if encoding not in ("", "identity"):
+        raise httpx2.ReadError(f"its answer is compressed ({encoding!r}), which was not asked for")
+    if not response.headers.get("content-type", "").lower().startswith(_EVENT_STREAM):
+        assert isinstance(response.stream, httpx2.AsyncByteStream), "the client is asynchronous"
+        response.stream = _BoundedStream(response.stream, max_bytes)
+
+
+class _BoundedStream(httpx2.AsyncByteStream):
+    """A body that raises where it gets too large."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream, max_bytes: int) -> None:
+        self._stream = stream
+        self._left = max_bytes
+        self._max_bytes = max_bytes
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for chunk in self._stream:
+            self._left -= len(chunk)
+            if self._left < 0:
+                raise httpx2.ReadError(
+                    f"its answer has more than {self._max_bytes:,} bytes (max_message_bytes)"
+                )
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+class EgressTransport(httpx2.AsyncHTTPTransport):
+    """Sends requests to hosts that may be reached, also those that a server or an authentication names.
+
+    The addresses of a host are resolved here, checked, and connected to as they were checked. No proxies of
+    the environment are used.
+
+    Args:
+        egress: The hosts that may be reached.
+    """
+
+    def __init__(self, egress: ActiveEgress) -> None:
+        super().__init__()
+        self._egress = egress
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request to the first address that accepts a connection.
+
+        Raises:
+            EgressDeniedError: The host may not be reached.
+            ConnectError: It cannot be resolved, or no address accepts a connection.
+        """
+        host, port = host_of(str(request.url))
+        try:
+            addresses = await self._egress.addresses_of(host, port)
+        except OSError as error:
+            raise httpx2.ConnectError(f"{host} cannot be resolved: {error}", request=request) from error
+        failure = httpx2.ConnectError(f"{host} has no address", request=request)
+        for address in addresses:
+            sent = httpx2.Request(
+                request.method,
+                request.url.copy_with(host=address),
+                headers=request.headers,
+                stream=request.stream,
+                extensions={**request.extensions, "sni_hostname": host},
+            )
+            try:
+                return await super().handle_async_request(sent)
+            except httpx2.ConnectError as error:
+                failure = error
+        raise failure

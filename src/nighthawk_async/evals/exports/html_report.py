@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from ..observe.node_words import seconds_text
-from ..observe.page.files import read_file
-from ..types.usage import Usage, cost_text, inexact_mark
-from .comparison import Comparison
-from .errors import UndecidedError
-from .gates import GateResult
-from .report import Report, loaded_report, solved_cost_text
-from .results import STATUSES, CaseResult, TrialResult, TrialStatus
+from ...observe.node_words import seconds_text
+from ...observe.page.files import read_file
+from ...types.usage import Usage, cost_text, inexact_mark
+from ..comparison import Comparison
+from ..errors import UndecidedError
+from ..gates import GateResult
+from ..report import Report, loaded_report, solved_cost_text
+from ..results import STATUSES, CaseResult, TrialResult, TrialStatus
 
 _NONE = "\N{EN DASH}"
 

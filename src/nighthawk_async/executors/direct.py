@@ -59,7 +59,7 @@ from ..kernel.declared_types import return_type
 from ..kernel.environment import find_environment
 from ..kernel.reports import write_note
 from ..kernel.step import Step
-from ..ports import Model
+from ..ports import HasSettings, Model
 from ..types.messages import (
     AssistantMessage,
     BinaryContent,
@@ -255,11 +255,22 @@ class Asker:
         self.asked.append(message)
         self.conversation.add(message)
 
+    def _format_of(self, question: Question) -> ResponseFormat | None:
+        """The response format; None for an endpoint that has none, so that the words of the prompt must do."""
+        capabilities = self.model.capabilities
+        if (
+            not capabilities.structured_output
+            and not capabilities.is_small
+            and isinstance(self.model, HasSettings)
+        ):
+            return None
+        return ResponseFormat(name=question.name, schema=question.schema)
+
     async def _ask_once(self, question: Question) -> _Response:
         request = ModelRequest(
             system_prompt=question.system_prompt,
             messages=tuple(self.conversation.sent),
-            response_format=ResponseFormat(name=question.name, schema=question.schema),
+            response_format=self._format_of(question),
             settings=self.settings,
             site=self.site,
         )

@@ -1,6 +1,6 @@
 """Drives the model loop over a `Model`."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from anyio import CancelScope
 from anyio.abc import TaskGroup
@@ -15,7 +15,7 @@ from ..errors import ModelError
 from ..kernel.environment import find_environment
 from ..ports import Model, ResponseStream
 from ..types.messages import ToolResult, UserContent
-from ..types.model import ModelRequest
+from ..types.model import ModelEvent, ModelRequest
 from ..types.outcomes import StepOutcome
 
 
@@ -32,7 +32,7 @@ class ModelAgent:
     async def run(self, task: AgentTask) -> StepOutcome:
         """Run a step; see `StepExecutionAgent.run`."""
         task = plain_task(task)
-        loop = AgentLoop(task)
+        loop = self.loop_of(task)
         try:
             while True:
                 request = loop.next_request(await task.turn_boundary())
@@ -45,6 +45,18 @@ class ModelAgent:
                 report_refusals(loop)
         finally:
             task.keep_messages(loop.conversation)
+
+    def loop_of(self, task: AgentTask) -> AgentLoop:
+        """Return the loop of a task."""
+        return AgentLoop(task)
+
+    def sent(self, request: ModelRequest) -> ModelRequest:
+        """Return a request in the form in which it is sent."""
+        return request
+
+    def read(self, events: AsyncIterator[ModelEvent]) -> AsyncIterator[ModelEvent]:
+        """Return the events of a response in the form in which the loop takes them."""
+        return events
 
     async def _fitting(self, task: AgentTask, request: ModelRequest) -> ModelRequest:
         """Return a request that fits the model's context."""
@@ -63,12 +75,12 @@ class ModelAgent:
 
         async with BareTaskGroup() as task_group:
             try:
-                stream = response = stream_in(environment, self.model, request)
+                stream = response = stream_in(environment, self.model, self.sent(request))
                 await load_price(self.model, response)
                 if isinstance(response, ResponseStream) and loop.has_turn_left:
                     task.watch_messages(_Steered(response, task_group))
                 async with response as events:
-                    async for event in events:
+                    async for event in self.read(events):
                         effect = loop.feed(event)
                         if partial_answer is not None:
                             partial_answer.feed(event)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import ExecutionError
-from ..types.json import is_json_object
+from ..types.json import is_json_list, is_json_object
 from ..types.messages import (
     AssistantMessage,
     Message,
@@ -122,11 +122,11 @@ def _short_type(schema: object) -> str | None:
     """The type of a parameter in a word or a few; None where only its schema says it."""
     if not is_json_object(schema):
         return None
-    if isinstance(choices := schema.get("enum"), list):
+    if is_json_list(choices := schema.get("enum")):
         return " | ".join(map(_json, choices))
     if "const" in schema:
         return _json(schema["const"])
-    if isinstance(variants := schema.get("anyOf"), list):
+    if is_json_list(variants := schema.get("anyOf")):
         kinds = [_short_type(each) for each in variants]
         return None if None in kinds else " | ".join(filter(None, kinds))
     kind = schema.get("type")
@@ -150,11 +150,14 @@ def _json(value: object) -> str:
 # ---- the schema of answers
 
 
-def calls_schema(tools: Sequence[ToolDefinition], *, at_most: int | None = None) -> dict[str, Any]:
-    """Return the JSON Schema of a list of calls. Definitions of the functions' own are resolved in place.
+def calls_schema(
+    tools: Sequence[ToolDefinition], *, at_least: int = 1, at_most: int | None = None
+) -> dict[str, Any]:
+    """Return the JSON Schema of a list of calls.
 
     Args:
         tools: The functions.
+        at_least: The least number of calls.
         at_most: The greatest number of calls; None for any.
     """
     calls = [
@@ -164,7 +167,7 @@ def calls_schema(tools: Sequence[ToolDefinition], *, at_most: int | None = None)
         for tool in tools
     ]
     items = {"anyOf": calls} if len(calls) > 1 else calls[0]
-    listed: dict[str, Any] = {"type": "array", "items": items, "minItems": 1}
+    listed: dict[str, Any] = {"type": "array", "items": items, "minItems": at_least}
     return listed if at_most is None else listed | {"maxItems": at_most}
 
 
@@ -184,7 +187,7 @@ _ANY_OBJECT: Mapping[str, Any] = {"type": "object"}
 
 
 def _inlined(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The schema of a function's arguments; any object where it refers to definitions, which validation checks."""
+    """The schema of a function's arguments; any object where it refers to definitions. All are validated."""
     return _ANY_OBJECT if "$ref" in _json(parameters) else parameters
 
 
@@ -280,16 +283,33 @@ def read_calls(text: str) -> list[tuple[str, str]] | None:
         return None
     if fields.get("kind", _KIND if "calls" in fields else None) != _KIND:
         return None
-    if fields.keys() != {"kind", "calls"}:
+    if set(fields) != {"kind", "calls"}:
         raise _refused(f"an answer of kind '{_KIND}' has the field 'calls', and no other one beside 'kind'")
-    calls = fields["calls"]
-    if not isinstance(calls, list) or not calls:
-        raise _refused("the field 'calls' is a list of at least one call")
+    calls = read_list_of_calls(fields["calls"])
+    if not calls:
+        raise _refused("the field 'calls' is empty")
+    return calls
+
+
+def read_list_of_calls(calls: object, *, at_most: int | None = None) -> list[tuple[str, str]]:
+    """Return the names and arguments of the calls in a list.
+
+    Args:
+        calls: The list, decoded.
+        at_most: The greatest number of calls; None for any.
+
+    Raises:
+        ExecutionError: It has another form. None of the calls counts.
+    """
+    if not is_json_list(calls):
+        raise _refused("the field 'calls' is a list of calls")
+    if at_most is not None and len(calls) > at_most:
+        raise _refused(f"the field 'calls' has {len(calls)} calls; at most {at_most} are allowed")
     return [_read_call(call, at) for at, call in enumerate(calls)]
 
 
 def _fields(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    if data.keys() == {"result"} and is_json_object(data["result"]):
+    if set(data) == {"result"} and is_json_object(data["result"]):
         return data["result"]
     return data
 
@@ -302,7 +322,7 @@ def _has_calls_among_words(text: str) -> bool:
 
 
 def _read_call(call: object, at: int) -> tuple[str, str]:
-    if not is_json_object(call) or call.keys() != {"name", "arguments"}:
+    if not is_json_object(call) or set(call) != {"name", "arguments"}:
         raise _refused(f"calls[{at}] is an object with the fields 'name' and 'arguments', and no others")
     name, arguments = call["name"], call["arguments"]
     if not isinstance(name, str) or not name:

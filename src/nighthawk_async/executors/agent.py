@@ -37,10 +37,11 @@ from .model_agent import ModelAgent
 
 if TYPE_CHECKING:
     from ..agent import named_tools, observed_calls, tool_search
-    from . import direct, managed_agent, text_calls
+    from . import direct, managed_agent, small_calls, text_calls
 else:
     direct = LazyModule(f"{__package__}.direct")  # most models take tools
     text_calls = LazyModule(f"{__package__}.text_calls")  # likewise
+    small_calls = LazyModule(f"{__package__}.small_calls")  # few blocks for small models name functions
     managed_agent = LazyModule(f"{__package__}.managed_agent")  # models of the program's own need no HTTP
     named_tools = LazyModule("nighthawk_async.agent.named_tools")  # most steps evaluate code
     observed_calls = LazyModule("nighthawk_async.agent.observed_calls")  # few agents have tools of their own
@@ -339,9 +340,35 @@ class AgentStepExecutor:
         refusals = Refusals(step_id=step.context.step_id, names=prompt.names)
         bindings = AnswerBindings(step.actor, environment, self.tool_result_rendering_policy, refusals)
         report = _usage_report(environment, step, span)
+        calls = None
+        if text_calls.are_asked_for(self.model, step.context):
+            calls = self._small_calls(environment, step, prompt, refusals, span)
         return await direct.answer_directly(
-            self.model, step, prompt, bindings, report, site=environment.step_path[-1]
+            self.model, step, prompt, bindings, report, site=environment.step_path[-1], calls=calls
         )
+
+    def _small_calls(
+        self, environment: Environment, step: Step, prompt: StepPrompt, refusals: Refusals, span: Span | None
+    ) -> "small_calls.SmallCalls":
+        """The functions that the block names, for a small model."""
+        tools = named_tools.tools_of(step.context, {}, is_in_text=True)
+        guard = self.configuration.loop_guard
+        conversation = Conversation.of_step(self.configuration, self.model, self.token_encoding, ())
+        toolbox = Toolbox(
+            actor=step.actor,
+            environment=environment,
+            provided=(),
+            functions=tools,
+            room=ResultRoom(self.tool_result_rendering_policy, conversation),
+            shows_secrets=self.configuration.show_secrets,
+            max_argument_bytes=self.configuration.max_tool_argument_bytes,
+            guarded=guard and GuardedCalls(environment, RepeatedCalls(guard)),
+            refusals=refusals,
+            is_strict=self._answers == "strict",
+            agent=span,
+        )
+        definitions = toolbox.definitions(are_strict=False)
+        return small_calls.SmallCalls(definitions, partial(_begin_counted, step, toolbox))
 
     def _task(
         self,
@@ -433,7 +460,9 @@ class AgentStepExecutor:
             functions=functions,
             withheld=("nh_exec",) if configuration.provided_tools == "auto" and prompt.evaluates else (),
             carried_out=("nh_eval", "nh_assign") if configuration.provided_tools and prompt.evaluates else (),
-            named=named_tools.tools_of(step.context, functions) if prompt.takes_results else None,
+            named=named_tools.tools_of(step.context, functions, is_in_text=self.outcome_transport == "direct")
+            if prompt.takes_results
+            else None,
             is_strict=self._answers == "strict",
             deferred=offered.deferred if finder is None else {},
             finder=finder,

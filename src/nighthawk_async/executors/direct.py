@@ -8,7 +8,7 @@ which bindings are asked together.
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from msgspec.structs import replace
 
@@ -59,6 +59,7 @@ from ..kernel.declared_types import return_type
 from ..kernel.environment import find_environment
 from ..kernel.reports import write_note
 from ..kernel.step import Step
+from ..lazy_exports import LazyModule
 from ..ports import HasSettings, Model
 from ..types.messages import (
     AssistantMessage,
@@ -83,6 +84,13 @@ from ..types.usage import Usage
 from ..values.plain_data import data_schemas, validate_data
 from ..values.validation import type_name
 from ..wire.loose_json import NotOneMeaningError, read_object
+
+if TYPE_CHECKING:
+    from . import small_calls
+    from .small_calls import SmallCalls
+else:
+    small_calls = LazyModule(f"{__package__}.small_calls")  # few blocks for small models name functions
+    SmallCalls = object
 
 Answer = TypeVar("Answer")
 
@@ -256,7 +264,7 @@ class Asker:
         self.conversation.add(message)
 
     def _format_of(self, question: Question) -> ResponseFormat | None:
-        """The response format; None for an endpoint that has none, so that the words of the prompt must do."""
+        """The response format; None for an endpoint that has none: the words of the prompt must do."""
         capabilities = self.model.capabilities
         if (
             not capabilities.structured_output
@@ -335,6 +343,7 @@ async def answer_directly(
     report: Callable[[str, Usage], None],
     *,
     site: str = "",
+    calls: SmallCalls | None = None,
 ) -> tuple[StepOutcome, dict[str, object]]:
     """Ask for all values and the outcome in one request, or a small model for one short thing at a time.
 
@@ -345,6 +354,7 @@ async def answer_directly(
         bindings: Sets the write bindings to the values of an answer.
         report: Counts the usage of one model request, by model id.
         site: The address of the block; see `ModelRequest.site`.
+        calls: The functions that a small model can call; None for none.
 
     Returns:
         The outcome and the values of the write bindings.
@@ -371,7 +381,7 @@ async def answer_directly(
     )
     try:
         if model.capabilities.is_small:
-            return await _answer_piecemeal(asker, step, prompt)
+            return await _answer_piecemeal(asker, step, prompt, calls)
         return await _answer_at_once(asker, step, prompt, bindings)
     finally:
         system_prompt = asker.system_prompts[-1] if asker.system_prompts else ""
@@ -421,13 +431,17 @@ _LONGEST_NAME = 64  # of a schema, as OpenAI allows
 
 
 async def _answer_piecemeal(
-    asker: Asker, step: Step, prompt: StepPrompt
+    asker: Asker, step: Step, prompt: StepPrompt, calls: SmallCalls | None
 ) -> tuple[StepOutcome, dict[str, object]]:
     """Ask for one short thing at a time.
 
-    When a check refuses the outcome, everything is asked again, with its feedback.
+    When a check refuses the outcome, everything but the calls is asked again, with its feedback.
     """
     _schemas_of(_asked_types(step.context, *step.context.write_names, is_outcome_asked=True), step.context)
+    if calls is not None:
+        question = _short_question(step.context, prompt, calls.schema, {}, calls.question)
+        made = await asker.ask(question, calls.read)
+        prompt = small_calls.with_results(prompt, await calls.results(made))
     while True:
         try:
             return await _answer_piecemeal_once(asker, step, prompt)
@@ -538,6 +552,7 @@ def _short_question(
     prompt: StepPrompt,
     asked: Mapping[str, Mapping[str, Any]],
     definitions: dict[str, Any],
+    ending: str = "",
 ) -> Question:
     """The program alone as the system prompt, and the variables it reads alone as the user prompt.
 
@@ -549,12 +564,15 @@ def _short_question(
         prompt: The prompts of the step.
         asked: The fields of the answer, by name, with their schemas.
         definitions: The `$defs` of the schemas.
+        ending: The end of the user prompt; by default the name of what is asked.
     """
     values = [name for name, value in context.referenced_globals.items() if not callable(value)]
     shown = prompt.section("locals", only=_read_roots(context)).parts
     if values:
         shown = (*shown, "\n" if shown else "", *prompt.section("globals", only=values).parts)
-    if len(asked) == 1 and len(context.write_names) > 1:
+    if ending:
+        shown = (*shown, ending)
+    elif len(asked) == 1 and len(context.write_names) > 1:
         shown = (*shown, f"\n\n{next(iter(asked))}?")
     if all(isinstance(part, str) for part in shown):
         shown = ("".join(map(str, shown)),)

@@ -34,6 +34,16 @@ def are_due(model: Model, context: StepContext, tool_scope: ToolScope) -> bool:
     return not model.capabilities.is_small and (has_functions(context) or bool(tool_scope.visible()))
 
 
+def are_asked_for(model: Model, context: StepContext) -> bool:
+    """Whether a small model is asked for the calls of a step: its answers are held to a schema.
+
+    Args:
+        model: The model.
+        context: The state of the step.
+    """
+    return model.capabilities.is_small and model.capabilities.structured_output and has_functions(context)
+
+
 class TextCallLoop(AgentLoop):
     """The model loop of a step whose calls come as text. Calls in a wrong form are corrections.
 
@@ -68,9 +78,7 @@ class TextCallLoop(AgentLoop):
     def _wrong_result(self, answer: Answer) -> str | None:
         """A text that stands for a result and is not the name of one: no code is evaluated here."""
         given = [each.text for each in answer.bindings.values() if isinstance(each, BindingExpression)]
-        if isinstance(answer.outcome, ReturnStepOutcome) and isinstance(
-            answer.outcome.return_expression, str
-        ):
+        if isinstance(answer.outcome, ReturnStepOutcome) and answer.outcome.return_expression:
             given.append(answer.outcome.return_expression)
         names = self._context.helper_names & self._context.step_locals.keys()
         return next((each for each in given if each not in names), None)

@@ -1,7 +1,7 @@
 """Calls of functions by a small model: one question, held to a JSON Schema, before those for the values.
 
-The schema has the functions that the block names and their parameters, so an answer is nothing but calls of them.
-The results are shown in the questions that follow.
+The schema has the functions that the block names and their parameters, so an answer is nothing but calls of
+them. The results are shown in the questions that follow.
 """
 
 import json

@@ -236,10 +236,10 @@ async def test_permissions_budgets_hooks_and_limits_see_ordinary_calls() -> None
     _, executor = scripted(ADD, passing(result=5))
     async with nh.run(executor, hooks=hooks):
         assert await total(2, 3) == 5
-    assert seen == ["add"]
+    assert seen == ["add", "nh_assign"]  # as in every transport, a value of an answer is shown as one
     _, executor = scripted(ADD, ADD, max_tool_calls=1)
     async with nh.run(executor):
-        with pytest.raises(nh.StepLimitError, match="max_tool_calls"):
+        with pytest.raises(nh.errors.StepLimitError, match="max_tool_calls"):
             await total(2, 3)
 
 
@@ -360,5 +360,4 @@ async def test_a_small_model_may_call_nothing_and_is_held_to_permissions() -> No
     async with nh.run(executor, permissions=nh.permissions(deny=["add"], default="allow")):
         assert await total(2, 3) == 1
     assert called == []
-    assert "add: " in texts(model)[0]
-    assert "denied" in texts(model)[0] or "not allowed" in texts(model)[0]
+    assert 'add: {"error": {"kind": "oversight", "message": "add is not permitted' in texts(model)[0]

@@ -99,10 +99,9 @@ def observe_budgets(store: HasBudgets) -> None:
     Raises:
         ConfigurationError: It is no store that keeps budgets.
     """
-    given: object = store
-    if not isinstance(given, HasBudgets):
+    if not _keeps_budgets(store):
         raise ConfigurationError(
-            f"observe_budgets takes a store of nighthawk_async.journal, not {type(given).__name__!r}."
+            f"observe_budgets takes a store of nighthawk_async.journal, not {type(store).__name__!r}."
         )
     provider = metrics.get_meter_provider()
     gauge = next((each for each in _gauges if each.provider is provider), None)
@@ -112,12 +111,16 @@ def observe_budgets(store: HasBudgets) -> None:
     gauge.stores.add(store)
 
 
+def _keeps_budgets(store: object) -> bool:
+    return isinstance(store, HasBudgets)
+
+
 def _observations(store: HasBudgets) -> Iterable[Observation]:
     for budget in store.budgets():
         for window in budget.windows:
             attributes = {
                 BUDGET_NAME: budget.name,
                 BUDGET_RESOURCE: window.resource,
-                BUDGET_WINDOW: window.window,
+                BUDGET_WINDOW: window.window.partition(" until ")[0],  # the same every day
             }
             yield Observation(float(str(window.remaining)), attributes)

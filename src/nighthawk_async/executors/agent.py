@@ -342,33 +342,11 @@ class AgentStepExecutor:
         report = _usage_report(environment, step, span)
         calls = None
         if text_calls.are_asked_for(self.model, step.context):
-            calls = self._small_calls(environment, step, prompt, refusals, span)
+            policy = self.tool_result_rendering_policy
+            calls = small_calls.calls_of_step(environment, step, self.configuration, policy, refusals, span)
         return await direct.answer_directly(
             self.model, step, prompt, bindings, report, site=environment.step_path[-1], calls=calls
         )
-
-    def _small_calls(
-        self, environment: Environment, step: Step, prompt: StepPrompt, refusals: Refusals, span: Span | None
-    ) -> "small_calls.SmallCalls":
-        """The functions that the block names, for a small model."""
-        tools = named_tools.tools_of(step.context, {}, is_in_text=True)
-        guard = self.configuration.loop_guard
-        conversation = Conversation.of_step(self.configuration, self.model, self.token_encoding, ())
-        toolbox = Toolbox(
-            actor=step.actor,
-            environment=environment,
-            provided=(),
-            functions=tools,
-            room=ResultRoom(self.tool_result_rendering_policy, conversation),
-            shows_secrets=self.configuration.show_secrets,
-            max_argument_bytes=self.configuration.max_tool_argument_bytes,
-            guarded=guard and GuardedCalls(environment, RepeatedCalls(guard)),
-            refusals=refusals,
-            is_strict=self._answers == "strict",
-            agent=span,
-        )
-        definitions = toolbox.definitions(are_strict=False)
-        return small_calls.SmallCalls(definitions, partial(_begin_counted, step, toolbox))
 
     def _task(
         self,

@@ -8,24 +8,19 @@ which bindings are asked together.
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
-
-from msgspec.structs import replace
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from ..agent import outcome_codec
 from ..agent.answer_form import (
     RETURN_VALUE,
-    AnswerForm,
-    answer_form_of,
     object_schema,
-    variant_schemas,
     wrapped_schema,
 )
 from ..agent.made_media import answer_of_media, with_made_media
 from ..agent.model_call import find_partial_answer, load_price, report_request, stream_in, unreported_usage
 from ..agent.outcome_codec import answer_from_mapping, parse_json_object
 from ..agent.policies import active_fitting
-from ..agent.prompt import StepPrompt, known_return_type
+from ..agent.prompt import StepPrompt
 from ..agent.readings import read_variables
 from ..agent.refusals import (
     ANSWER_AGAIN,
@@ -84,6 +79,7 @@ from ..types.usage import Usage
 from ..values.plain_data import data_schemas, validate_data
 from ..values.validation import type_name
 from ..wire.loose_json import NotOneMeaningError, read_object
+from .outcome_questions import outcome_of_answer, outcome_schemas_of
 
 if TYPE_CHECKING:
     from . import small_calls
@@ -467,12 +463,12 @@ async def _answer_piecemeal_once(
         await step.conclude(outcome, bindings)
         return outcome, bindings
     typed, definitions = _schemas_of(_asked_types(context, is_outcome_asked=True), context)
-    schemas = _outcome_schemas_of(context, typed)
+    schemas = outcome_schemas_of(context, typed)
     schema = {"anyOf": schemas} if len(schemas) > 1 else schemas[0]
     question = _short_question(context, prompt, {"outcome": schema}, definitions)
 
     async def check(answer: Mapping[str, Any]) -> StepOutcome | OutcomeRefusedError:
-        outcome = _outcome_of_answer(context, answer, is_strict=asker.is_strict)
+        outcome = outcome_of_answer(context, answer, is_strict=asker.is_strict)
         try:
             await step.conclude(outcome, bindings)
         except OutcomeRefusedError as refused:
@@ -619,36 +615,3 @@ def _schemas_of(
     together = data_schemas(tuple(types.values()))
     definitions = {"$defs": together.definitions} if together.definitions else {}
     return dict(zip(types, together.schemas, strict=True)), definitions
-
-
-def _outcome_schemas_of(context: StepContext, typed: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """The variants of specification 8.4, where `return` carries a value instead of an expression."""
-    form = replace(_form_of(context), bindings={}, return_value=typed.get(RETURN_VALUE))
-    return [variant for kind in form.allowed_kinds for variant in variant_schemas(kind, form)]
-
-
-def _outcome_of_answer(context: StepContext, answer: Mapping[str, Any], *, is_strict: bool) -> StepOutcome:
-    """The outcome that an answer gives; raises `ExecutionError` when it is not allowed."""
-    if is_strict or isinstance(answer.get("outcome"), dict):
-        data: Mapping[str, Any] = _object_field(answer, "outcome")
-    elif isinstance(text := answer.get("outcome"), str):
-        data = parse_json_object(text)
-        count_readings(("json_text",))
-    else:
-        data = answer if "outcome" not in answer else _object_field(answer, "outcome")
-    parsed = answer_from_mapping(data, _form_of(context), is_strict=is_strict)
-    count_readings(parsed.readings)
-    return parsed.outcome
-
-
-def _form_of(context: StepContext) -> AnswerForm:
-    return answer_form_of(context, "direct", Endpoint(place="response"), returned=known_return_type(context))
-
-
-def _object_field(answer: Mapping[str, Any], name: str) -> dict[str, object]:
-    """A field of an answer that must hold an object; raises `ExecutionError` otherwise."""
-    value = answer.get(name)
-    if not isinstance(value, dict):
-        refused = ExecutionError(f"the answer has no object in its field '{name}'")
-        raise refused.caused_by("outcome_fields")
-    return cast("dict[str, object]", value)

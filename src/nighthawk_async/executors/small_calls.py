@@ -11,10 +11,19 @@ from typing import Any
 
 from msgspec import Struct
 
+from ..agent import named_tools
 from ..agent.outcome_codec import parse_json_object
 from ..agent.prompt import StepPrompt
+from ..agent.refusals import GuardedCalls, Refusals, RepeatedCalls
+from ..agent.task import Conversation
 from ..agent.text_calls import calls_schema, read_list_of_calls, signature_of
+from ..agent.toolbox import ResultRoom, Toolbox
+from ..configuration import StepExecutorConfiguration
 from ..errors import ExecutionError
+from ..kernel.environment import Environment
+from ..kernel.step import Step
+from ..kernel.tool_calls import ToolResultRenderingPolicy
+from ..tracing import Span
 from ..types.messages import ToolCall, ToolDefinition, ToolResult, UserContent
 
 _CALLS = "calls"
@@ -71,6 +80,54 @@ class SmallCalls(Struct, frozen=True, eq=False):
         for call, result in zip(made, begun, strict=True):
             lines += (f"{call.name}: {_shown(each)}" for each in (await result()).content)
         return "\n".join(lines)
+
+
+def calls_of_step(
+    environment: Environment,
+    step: Step,
+    configuration: StepExecutorConfiguration,
+    policy: ToolResultRenderingPolicy,
+    refusals: Refusals,
+    span: Span | None,
+) -> SmallCalls:
+    """Return the functions that the block of a step names.
+
+    Args:
+        environment: The environment of the step.
+        step: The step.
+        configuration: The configuration of its executor.
+        policy: The form of results.
+        refusals: Phrases the failures of calls for the model.
+        span: The span of the agent; None without tracing.
+
+    Raises:
+        ConfigurationError: A function cannot be a tool.
+    """
+    guard = configuration.loop_guard
+    toolbox = Toolbox(
+        actor=step.actor,
+        environment=environment,
+        provided=(),
+        functions=named_tools.tools_of(step.context, {}, is_in_text=True),
+        room=ResultRoom(policy, Conversation()),
+        shows_secrets=configuration.show_secrets,
+        max_argument_bytes=configuration.max_tool_argument_bytes,
+        guarded=guard and GuardedCalls(environment, RepeatedCalls(guard)),
+        refusals=refusals,
+        is_strict=configuration.resolved_answers == "strict",
+        agent=span,
+    )
+
+    def begin(call: ToolCall) -> Callable[[], Awaitable[ToolResult]]:
+        result = toolbox.begin(call)
+
+        async def finish() -> ToolResult:
+            with step.actor.progress.in_flight(call):
+                return await result()
+
+        return finish
+
+    return SmallCalls(toolbox.definitions(are_strict=False), begin)
 
 
 def with_results(prompt: StepPrompt, results: str) -> StepPrompt:

@@ -98,6 +98,7 @@ class TextCallAgent(ModelAgent):
     def __init__(self, model: Model, context: StepContext) -> None:
         super().__init__(model)
         self._context = context
+        self.form = self
         self.calls = 0
 
     def loop_of(self, task: AgentTask) -> AgentLoop:

@@ -88,11 +88,6 @@ class JournalStore(StoreQueues, StoreQuestions, StoreBudgets, StoreTopics):
     def __exit__(self, *exc_details: object) -> None:
         self.close()
 
-    @property
-    def is_closed(self) -> bool:
-        """Whether the store was closed."""
-        return self.thread.is_closed
-
     def close(self) -> None:
         """Write what is waiting and end the thread. Closing again has no effect."""
         self.thread.close()

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
         SemanticConventions as SemanticConventions,
         configure_telemetry,
     )
-    from .budget_gauges import observe_budgets
 else:
     __getattr__, __dir__ = attach_exports(
         __name__,
@@ -23,12 +22,10 @@ else:
                 "ContentCapture",
                 "SemanticConventions",
                 "configure_telemetry",
-            ),
-            "budget_gauges": ("observe_budgets",),
+            )
         },
     )
 
 __all__ = [
     "configure_telemetry",
-    "observe_budgets",
 ]

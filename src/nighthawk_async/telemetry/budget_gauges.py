@@ -2,14 +2,14 @@
 
 import logging
 from collections.abc import Iterable, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 from weakref import WeakSet
 
 from opentelemetry import metrics
 from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
 
 from ..catalog.telemetry_names import BUDGET_LEFT, BUDGET_NAME, BUDGET_RESOURCE, BUDGET_WINDOW
-from ..errors import ConfigurationError, NighthawkError
+from ..errors import NighthawkError
 from .spans import LIBRARY, library_version
 
 _LOGGER = logging.getLogger("nighthawk")
@@ -48,7 +48,6 @@ class ObservedBudget(Protocol):
         ...
 
 
-@runtime_checkable
 class HasBudgets(Protocol):
     """A store that keeps budgets."""
 
@@ -87,32 +86,17 @@ _gauges: list[_Gauge] = []
 
 
 def observe_budgets(store: HasBudgets) -> None:
-    """Export what is left of the budgets of a store, as the gauge `nighthawk.budget.left`.
-
-    The store is read at each export, in the thread of the exporter. Its budgets are those that any process
-    has used with `nighthawk_async.budget(store=…)`. Observing a store again changes nothing; a store that is
-    closed or collected is no longer observed.
+    """Export what is left of the budgets of a store; see `JournalStore.observe_budgets`.
 
     Args:
-        store: The store, as `nighthawk_async.journal` opens it. It is not kept alive.
-
-    Raises:
-        ConfigurationError: It is no store that keeps budgets.
+        store: The store. It is not kept alive.
     """
-    if not _keeps_budgets(store):
-        raise ConfigurationError(
-            f"observe_budgets takes a store of nighthawk_async.journal, not {type(store).__name__!r}."
-        )
     provider = metrics.get_meter_provider()
     gauge = next((each for each in _gauges if each.provider is provider), None)
     if gauge is None:
         gauge = _Gauge(provider)
         _gauges.append(gauge)
     gauge.stores.add(store)
-
-
-def _keeps_budgets(store: object) -> bool:
-    return isinstance(store, HasBudgets)
 
 
 def _observations(store: HasBudgets) -> Iterable[Observation]:

@@ -53,8 +53,8 @@ class StoreBudgets:
     def observe_budgets(self) -> None:
         """Export what is left of the budgets as the OpenTelemetry gauge `nighthawk.budget.left`.
 
-        The store is read at each export, in the thread of the exporter, until it is closed. Its budgets are
-        those that any process has used with `nighthawk_async.budget(store=…)`. To call it again has no effect.
+        The store is read at each export, in the thread of the exporter, until it is closed. The budgets are
+        those that any process has used with `nighthawk_async.budget(store=…)`. Again, it has no effect.
         Set the `MeterProvider` before.
         """
         budget_gauges.observe_budgets(self)

@@ -116,6 +116,7 @@ AnswerCause: TypeAlias = Literal[
     "raise_expression",
     "calls_failed",
     "calls_after_outcome",
+    "call_form",
 ]
 """Causes of a correction of a model's answer."""
 

@@ -35,17 +35,19 @@ __all__ = ["PAGE", "SCENARIOS", "Scenario", "Told", "told", "with_rows"]
 
 PAGE = Path(__file__).parents[2] / "docs" / "refusals.md"
 
-Transport: TypeAlias = Literal["tool", "native", "direct", "piecemeal"]
+Transport: TypeAlias = Literal["tool", "native", "direct", "text", "piecemeal"]
 ANSWERS: tuple[Transport, ...] = ("tool", "native", "direct")
 CAPABILITIES: Mapping[Transport, nh.models.ModelCapabilities] = {
     "tool": nh.models.ModelCapabilities(),
     "native": nh.models.ModelCapabilities(default_transport="native", structured_output_with_tools=True),
     "direct": nh.models.ModelCapabilities(default_transport="direct", tools=False),
+    "text": nh.models.ModelCapabilities(default_transport="direct", tools=False),
     "piecemeal": nh.models.ModelCapabilities(is_small=True, default_transport="direct", tools=False),
 }
 STARTS: Mapping[Transport, str] = {
     "native": "That outcome was refused: ",
     "direct": "That answer was refused: ",
+    "text": "That outcome was refused: ",
     "piecemeal": "That answer was refused: ",
 }
 
@@ -310,6 +312,7 @@ def too_rude(proposal: nh.oversight.Proposal) -> nh.oversight.Continue:
 ANSWER = "Answers"
 CALLS = "Tool calls"
 POLICY = "Policies"
+IN_TEXT = "Calls as text"
 SMALL = "Small models"
 RIGHT = {"number": "7", "lines": []}
 WRONG = {"number": "7", "lines": [{"product": "pear", "quantity": 1}, {"product": "fig", "quantity": "two"}]}
@@ -327,6 +330,11 @@ def of_call(when: str, cause: str | None, *given: Given, **others: Any) -> Scena
     return Scenario(when=when, cause=cause, given=given, transports=("tool",), **others)
 
 
+def of_text(when: str, text: str) -> Scenario:
+    given = Given(text=text)
+    return of_answer(when, "call_form", given, ("text",), group=IN_TEXT, call=LOOK_UP)
+
+
 def of_shop(when: str, cause: str | None, *given: Given, **others: Any) -> Scenario:
     return of_call(when, cause, *given, **{"group": POLICY, "call": shop, **others})
 
@@ -335,6 +343,15 @@ TWO: tuple[Transport, ...] = ("tool", "native")
 NAMED = {"context_limits": nh.StepContextLimits(visible_names="named"), "code": "python"}
 
 SCENARIOS: tuple[Scenario, ...] = (
+    of_text("Other text stands beside it", 'Let me see. {"result": {"kind": "call", "calls": []}}'),
+    of_text("It is no JSON", '{"result": {"kind": "call", "calls": [}}'),
+    of_text("It has other fields, or no calls", '{"result": {"kind": "call"}}'),
+    of_text("There are no calls in it", '{"result": {"kind": "call", "calls": []}}'),
+    of_text("A call has other fields", '{"result": {"kind": "call", "calls": [{"name": "lookup"}]}}'),
+    of_text("The arguments are no object", '{"kind": "call", "calls": [{"name": "lookup", "arguments": 1}]}'),
+    of_answer("A text that is no name of a result stands for one", "binding_value",
+              Given(text='{"result": {"kind": "pass", "results": {"found": "lookup(1)"}}}'), ("text",),
+              group=IN_TEXT, call=LOOK_UP),
     of_answer("It is no JSON", "not_json", Given(text="{kind: pass}")),
     of_answer("It is JSON, but no object", "not_json", Given(text="[1]"), ("native", "direct")),
     of_answer("It was cut off", "cut_off", Given(text='{"kind": "pa', is_cut=True)),

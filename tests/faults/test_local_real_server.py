@@ -82,6 +82,50 @@ async def test_two_numbers_are_read_by_the_real_model_in_one_request() -> None:
     assert run.usage_meter.usage.requests == 2
 
 
+PRICES = {"blue lamp": 12, "red chair": 45}
+
+
+def price_of(product: str) -> int:
+    """The price of a product."""
+    return PRICES[product]
+
+
+def times(first: int, second: int) -> int:
+    """Multiply two numbers."""
+    return first * second
+
+
+@nh.natural_function
+async def look_up(product: str) -> int:
+    """natural
+    Look up the price of <product> with <price_of> and set <:price> to it.
+    """
+    price: int
+    return price
+
+
+@nh.natural_function
+async def area(width: int, height: int) -> int:
+    """natural
+    Set <:size> to <times> of <width> and <height>.
+    """
+    size: int
+    return size
+
+
+@pytest.mark.weekly
+async def test_functions_are_called_by_the_real_model() -> None:
+    executor = nh.AgentStepExecutor.from_configuration(
+        configuration=nh.StepExecutorConfiguration(model=f"local:{NAME}")
+    )
+    with anyio.fail_after(240):
+        async with nh.run(executor) as run:
+            assert await look_up("blue lamp") == 12
+            assert await look_up("red chair") == 45
+            assert await area(173, 29) == 5017
+    assert run.usage_meter.usage.requests == 6
+
+
 async def test_a_response_names_the_model_and_no_path() -> None:
     """It goes to traces, and to clients of services."""
     request = ask_for(an_object("number", {"type": "integer"}), "Which number is this: seven?")

@@ -14,7 +14,9 @@ def has_functions(context: StepContext) -> bool:
     return any(True for _ in _functions_of(context))
 
 
-def tools_of(context: StepContext, others: Mapping[str, Tool]) -> dict[str, Tool]:
+def tools_of(
+    context: StepContext, others: Mapping[str, Tool], *, is_in_text: bool = False
+) -> dict[str, Tool]:
     """Return the functions that the block of a step names, as tools.
 
     A dotted name has underscores instead. A function that is a tool already is not offered twice.
@@ -22,6 +24,7 @@ def tools_of(context: StepContext, others: Mapping[str, Tool]) -> dict[str, Tool
     Args:
         context: The state of the step.
         others: The other tools of the step, by name.
+        is_in_text: Whether the model calls them as text, rather than at the level `none`; for errors.
 
     Raises:
         ConfigurationError: A function cannot be a tool, or its name is that of another tool.
@@ -33,19 +36,21 @@ def tools_of(context: StepContext, others: Mapping[str, Tool]) -> dict[str, Tool
             tool = make_tool_function(function, name=name)
             tool.json_schema()
         except ToolRegistrationError as error:
-            raise _refused(context, path, str(error)) from error
+            raise _refused(context, path, str(error), is_in_text) from error
         if any(tool.is_same(each) for each in others.values()):
             continue
         if name in others:
-            raise _refused(context, path, f"there is another tool named {name!r}")
+            raise _refused(context, path, f"there is another tool named {name!r}", is_in_text)
         found[name] = tool
     return found
 
 
-def _refused(context: StepContext, path: str, reason: str) -> ConfigurationError:
+def _refused(context: StepContext, path: str, reason: str, is_in_text: bool) -> ConfigurationError:
+    where = "for a model that calls no tools" if is_in_text else "with code='none'"
+    instead = "leave it out of the block" if is_in_text else "use code='shown'"
     return ConfigurationError(
-        f"step {context.step_id}: with code='none' the function <{path}> has to be a tool, which it cannot "
-        f"be: {reason.rstrip('.')}; change it, or use code='shown'"
+        f"step {context.step_id}: {where} the function <{path}> has to be a tool, which it cannot "
+        f"be: {reason.rstrip('.')}; change it, or {instead}"
     )
 
 

@@ -38,6 +38,18 @@ READINGS = "nighthawk.readings"
 READING = "nighthawk.reading"
 """The form in which an answer or a call was read."""
 
+BUDGET_LEFT = "nighthawk.budget.left"
+"""The library's own metric of the amount that is left of a shared budget."""
+
+BUDGET_NAME = "nighthawk.budget.name"
+"""The budget."""
+
+BUDGET_RESOURCE = "nighthawk.budget.resource"
+"""The resource of a limit: `cost` in US dollars, `tokens`, `requests` and so on."""
+
+BUDGET_WINDOW = "nighthawk.budget.window"
+"""The window of a limit in words."""
+
 QUEUE_NAME = "nighthawk.queue.name"
 """The queue."""
 

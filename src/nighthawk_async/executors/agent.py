@@ -37,9 +37,11 @@ from .model_agent import ModelAgent
 
 if TYPE_CHECKING:
     from ..agent import named_tools, observed_calls, tool_search
-    from . import direct, managed_agent
+    from . import direct, managed_agent, small_calls, text_calls
 else:
     direct = LazyModule(f"{__package__}.direct")  # most models take tools
+    text_calls = LazyModule(f"{__package__}.text_calls")  # likewise
+    small_calls = LazyModule(f"{__package__}.small_calls")  # few blocks for small models name functions
     managed_agent = LazyModule(f"{__package__}.managed_agent")  # models of the program's own need no HTTP
     named_tools = LazyModule("nighthawk_async.agent.named_tools")  # most steps evaluate code
     observed_calls = LazyModule("nighthawk_async.agent.observed_calls")  # few agents have tools of their own
@@ -185,7 +187,11 @@ class AgentStepExecutor:
         chosen = self.configuration.outcome_transport
         if chosen != "auto":
             return chosen
-        return "tool" if self.model is None else self.model.capabilities.default_transport
+        if self.model is None:
+            return "tool"
+        capabilities = self.model.capabilities
+        default = capabilities.default_transport
+        return "direct" if default == "tool" and not capabilities.tools else default
 
     @cached_property
     def _endpoint(self) -> Endpoint:
@@ -279,7 +285,12 @@ class AgentStepExecutor:
         step.agent_span = span
         step.rejections_left = self.configuration.max_corrective_turns
         _check_visibility(self.configuration, step.context)
-        transport = self.outcome_transport
+        transport, agent = self.outcome_transport, self.agent
+        if transport == "direct" and isinstance(agent, ModelAgent):
+            direct.refuse_native_tools(self.configuration.model_settings)
+            if text_calls.are_due(agent.model, step.context, environment.tool_scope):
+                transport, agent = "native", text_calls.TextCallAgent(agent.model, step.context)
+        has_text_calls = agent is not self.agent
         offering = () if transport == "direct" else environment.policies.all_of(Offering)
         prompt = StepPrompt(
             configuration=self.configuration,
@@ -291,7 +302,7 @@ class AgentStepExecutor:
             system_fragments=environment.system_prompt_suffix_fragments,
             user_fragments=environment.user_prompt_suffix_fragments,
             offered=await self._listed(environment, offering) if offering else "",
-            **_of_level(step, transport),
+            **_of_level(step, transport, has_text_calls=has_text_calls),
         )
         await self._prepare(prompt)
         if transport == "direct":
@@ -299,9 +310,9 @@ class AgentStepExecutor:
             return await self._answer_directly(environment, step, prompt, span)
         await environment.tool_scope.prepare()
         task = self._task(environment, step, prompt, transport, offering, span)
-        if not isinstance(self.agent, ModelAgent):  # each request of that one is reported and budgeted
+        if not isinstance(agent, ModelAgent):  # each request of that one is reported and budgeted
             task = await foreign_task(task, step.actor.node)
-        outcome = await self.agent.run(task)
+        outcome = await agent.run(task)
         return outcome, step.context.changed_bindings()
 
     async def _listed(self, environment: Environment, offering: Sequence[Offering]) -> str:
@@ -326,12 +337,15 @@ class AgentStepExecutor:
     ) -> tuple[StepOutcome, dict[str, object]]:
         if self.model is None:
             raise ConfigurationError("The direct outcome transport needs a model, not an agent of your own.")
-        direct.refuse_native_tools(self.configuration.model_settings)
         refusals = Refusals(step_id=step.context.step_id, names=prompt.names)
         bindings = AnswerBindings(step.actor, environment, self.tool_result_rendering_policy, refusals)
         report = _usage_report(environment, step, span)
+        calls = None
+        if text_calls.are_asked_for(self.model, step.context):
+            policy = self.tool_result_rendering_policy
+            calls = small_calls.calls_of_step(environment, step, self.configuration, policy, refusals, span)
         return await direct.answer_directly(
-            self.model, step, prompt, bindings, report, site=environment.step_path[-1]
+            self.model, step, prompt, bindings, report, site=environment.step_path[-1], calls=calls
         )
 
     def _task(
@@ -424,7 +438,9 @@ class AgentStepExecutor:
             functions=functions,
             withheld=("nh_exec",) if configuration.provided_tools == "auto" and prompt.evaluates else (),
             carried_out=("nh_eval", "nh_assign") if configuration.provided_tools and prompt.evaluates else (),
-            named=named_tools.tools_of(step.context, functions) if prompt.takes_results else None,
+            named=named_tools.tools_of(step.context, functions, is_in_text=self.outcome_transport == "direct")
+            if prompt.takes_results
+            else None,
             is_strict=self._answers == "strict",
             deferred=offered.deferred if finder is None else {},
             finder=finder,
@@ -446,14 +462,16 @@ class _OfLevel(TypedDict, total=False):
     code_note: str
 
 
-def _of_level(step: Step, transport: OutcomeTransport) -> _OfLevel:
+def _of_level(step: Step, transport: OutcomeTransport, *, has_text_calls: bool) -> _OfLevel:
     coding = step.actor.coding
-    if coding is None:
-        return {}
-    if coding.evaluates:
-        return {"code_note": coding.note(step.context)}
+    if not has_text_calls:  # calls as text are the same at every level: nothing is evaluated
+        if coding is None:
+            return {}
+        if coding.evaluates:
+            return {"code_note": coding.note(step.context)}
     takes_results = transport != "direct" and named_tools.has_functions(step.context)
-    return {"evaluates": False, "takes_results": takes_results, "code_note": coding.note(step.context)}
+    note = "" if coding is None or coding.evaluates else coding.note(step.context)
+    return {"evaluates": False, "takes_results": takes_results, "code_note": note}
 
 
 def _system_prompt(

@@ -8,24 +8,19 @@ which bindings are asked together.
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar, cast
-
-from msgspec.structs import replace
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from ..agent import outcome_codec
 from ..agent.answer_form import (
     RETURN_VALUE,
-    AnswerForm,
-    answer_form_of,
     object_schema,
-    variant_schemas,
     wrapped_schema,
 )
 from ..agent.made_media import answer_of_media, with_made_media
 from ..agent.model_call import find_partial_answer, load_price, report_request, stream_in, unreported_usage
 from ..agent.outcome_codec import answer_from_mapping, parse_json_object
 from ..agent.policies import active_fitting
-from ..agent.prompt import StepPrompt, known_return_type
+from ..agent.prompt import StepPrompt
 from ..agent.readings import read_variables
 from ..agent.refusals import (
     ANSWER_AGAIN,
@@ -59,7 +54,8 @@ from ..kernel.declared_types import return_type
 from ..kernel.environment import find_environment
 from ..kernel.reports import write_note
 from ..kernel.step import Step
-from ..ports import Model
+from ..lazy_exports import LazyModule
+from ..ports import HasSettings, Model
 from ..types.messages import (
     AssistantMessage,
     BinaryContent,
@@ -83,6 +79,14 @@ from ..types.usage import Usage
 from ..values.plain_data import data_schemas, validate_data
 from ..values.validation import type_name
 from ..wire.loose_json import NotOneMeaningError, read_object
+from .outcome_questions import outcome_of_answer, outcome_schemas_of
+
+if TYPE_CHECKING:
+    from . import small_calls
+    from .small_calls import SmallCalls
+else:
+    small_calls = LazyModule(f"{__package__}.small_calls")  # few blocks for small models name functions
+    SmallCalls = object
 
 Answer = TypeVar("Answer")
 
@@ -255,11 +259,22 @@ class Asker:
         self.asked.append(message)
         self.conversation.add(message)
 
+    def _format_of(self, question: Question) -> ResponseFormat | None:
+        """The response format; None for an endpoint that has none: the words of the prompt must do."""
+        capabilities = self.model.capabilities
+        if (
+            not capabilities.structured_output
+            and not capabilities.is_small
+            and isinstance(self.model, HasSettings)
+        ):
+            return None
+        return ResponseFormat(name=question.name, schema=question.schema)
+
     async def _ask_once(self, question: Question) -> _Response:
         request = ModelRequest(
             system_prompt=question.system_prompt,
             messages=tuple(self.conversation.sent),
-            response_format=ResponseFormat(name=question.name, schema=question.schema),
+            response_format=self._format_of(question),
             settings=self.settings,
             site=self.site,
         )
@@ -324,6 +339,7 @@ async def answer_directly(
     report: Callable[[str, Usage], None],
     *,
     site: str = "",
+    calls: SmallCalls | None = None,
 ) -> tuple[StepOutcome, dict[str, object]]:
     """Ask for all values and the outcome in one request, or a small model for one short thing at a time.
 
@@ -334,6 +350,7 @@ async def answer_directly(
         bindings: Sets the write bindings to the values of an answer.
         report: Counts the usage of one model request, by model id.
         site: The address of the block; see `ModelRequest.site`.
+        calls: The functions that a small model can call; None for none.
 
     Returns:
         The outcome and the values of the write bindings.
@@ -360,7 +377,7 @@ async def answer_directly(
     )
     try:
         if model.capabilities.is_small:
-            return await _answer_piecemeal(asker, step, prompt)
+            return await _answer_piecemeal(asker, step, prompt, calls)
         return await _answer_at_once(asker, step, prompt, bindings)
     finally:
         system_prompt = asker.system_prompts[-1] if asker.system_prompts else ""
@@ -410,13 +427,17 @@ _LONGEST_NAME = 64  # of a schema, as OpenAI allows
 
 
 async def _answer_piecemeal(
-    asker: Asker, step: Step, prompt: StepPrompt
+    asker: Asker, step: Step, prompt: StepPrompt, calls: SmallCalls | None
 ) -> tuple[StepOutcome, dict[str, object]]:
     """Ask for one short thing at a time.
 
-    When a check refuses the outcome, everything is asked again, with its feedback.
+    When a check refuses the outcome, everything but the calls is asked again, with its feedback.
     """
     _schemas_of(_asked_types(step.context, *step.context.write_names, is_outcome_asked=True), step.context)
+    if calls is not None:
+        question = _short_question(step.context, prompt, calls.schema, {}, calls.question)
+        made = await asker.ask(question, calls.read)
+        prompt = small_calls.with_results(prompt, await calls.results(made))
     while True:
         try:
             return await _answer_piecemeal_once(asker, step, prompt)
@@ -442,12 +463,12 @@ async def _answer_piecemeal_once(
         await step.conclude(outcome, bindings)
         return outcome, bindings
     typed, definitions = _schemas_of(_asked_types(context, is_outcome_asked=True), context)
-    schemas = _outcome_schemas_of(context, typed)
+    schemas = outcome_schemas_of(context, typed)
     schema = {"anyOf": schemas} if len(schemas) > 1 else schemas[0]
     question = _short_question(context, prompt, {"outcome": schema}, definitions)
 
     async def check(answer: Mapping[str, Any]) -> StepOutcome | OutcomeRefusedError:
-        outcome = _outcome_of_answer(context, answer, is_strict=asker.is_strict)
+        outcome = outcome_of_answer(context, answer, is_strict=asker.is_strict)
         try:
             await step.conclude(outcome, bindings)
         except OutcomeRefusedError as refused:
@@ -527,6 +548,7 @@ def _short_question(
     prompt: StepPrompt,
     asked: Mapping[str, Mapping[str, Any]],
     definitions: dict[str, Any],
+    ending: str = "",
 ) -> Question:
     """The program alone as the system prompt, and the variables it reads alone as the user prompt.
 
@@ -538,12 +560,15 @@ def _short_question(
         prompt: The prompts of the step.
         asked: The fields of the answer, by name, with their schemas.
         definitions: The `$defs` of the schemas.
+        ending: The end of the user prompt; by default the name of what is asked.
     """
     values = [name for name, value in context.referenced_globals.items() if not callable(value)]
     shown = prompt.section("locals", only=_read_roots(context)).parts
     if values:
         shown = (*shown, "\n" if shown else "", *prompt.section("globals", only=values).parts)
-    if len(asked) == 1 and len(context.write_names) > 1:
+    if ending:
+        shown = (*shown, ending)
+    elif len(asked) == 1 and len(context.write_names) > 1:
         shown = (*shown, f"\n\n{next(iter(asked))}?")
     if all(isinstance(part, str) for part in shown):
         shown = ("".join(map(str, shown)),)
@@ -590,36 +615,3 @@ def _schemas_of(
     together = data_schemas(tuple(types.values()))
     definitions = {"$defs": together.definitions} if together.definitions else {}
     return dict(zip(types, together.schemas, strict=True)), definitions
-
-
-def _outcome_schemas_of(context: StepContext, typed: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """The variants of specification 8.4, where `return` carries a value instead of an expression."""
-    form = replace(_form_of(context), bindings={}, return_value=typed.get(RETURN_VALUE))
-    return [variant for kind in form.allowed_kinds for variant in variant_schemas(kind, form)]
-
-
-def _outcome_of_answer(context: StepContext, answer: Mapping[str, Any], *, is_strict: bool) -> StepOutcome:
-    """The outcome that an answer gives; raises `ExecutionError` when it is not allowed."""
-    if is_strict or isinstance(answer.get("outcome"), dict):
-        data: Mapping[str, Any] = _object_field(answer, "outcome")
-    elif isinstance(text := answer.get("outcome"), str):
-        data = parse_json_object(text)
-        count_readings(("json_text",))
-    else:
-        data = answer if "outcome" not in answer else _object_field(answer, "outcome")
-    parsed = answer_from_mapping(data, _form_of(context), is_strict=is_strict)
-    count_readings(parsed.readings)
-    return parsed.outcome
-
-
-def _form_of(context: StepContext) -> AnswerForm:
-    return answer_form_of(context, "direct", Endpoint(place="response"), returned=known_return_type(context))
-
-
-def _object_field(answer: Mapping[str, Any], name: str) -> dict[str, object]:
-    """A field of an answer that must hold an object; raises `ExecutionError` otherwise."""
-    value = answer.get(name)
-    if not isinstance(value, dict):
-        refused = ExecutionError(f"the answer has no object in its field '{name}'")
-        raise refused.caused_by("outcome_fields")
-    return cast("dict[str, object]", value)

@@ -61,7 +61,7 @@ def check_transport(
         from .direct import refuse_native_tools  # here, because most models take tools
 
         refuse_native_tools(configuration.model_settings)
-    needed = ["tools" if transport == "tool" else "structured_output"]
+    needed = ["tools"] if transport == "tool" else ["structured_output"] if transport == "native" else []
     if transport == "native" and configuration.provided_tools:
         needed.append("structured_output_with_tools")
     for capability in needed:

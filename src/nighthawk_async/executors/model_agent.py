@@ -1,6 +1,7 @@
 """Drives the model loop over a `Model`."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Protocol
 
 from anyio import CancelScope
 from anyio.abc import TaskGroup
@@ -15,8 +16,24 @@ from ..errors import ModelError
 from ..kernel.environment import find_environment
 from ..ports import Model, ResponseStream
 from ..types.messages import ToolResult, UserContent
-from ..types.model import ModelRequest
+from ..types.model import ModelEvent, ModelRequest
 from ..types.outcomes import StepOutcome
+
+
+class CallForm(Protocol):
+    """Another form of tool calls than that of the model's protocol."""
+
+    def loop_of(self, task: AgentTask) -> AgentLoop:
+        """Return the loop of a task."""
+        ...
+
+    def sent(self, request: ModelRequest) -> ModelRequest:
+        """Return a request in the form in which it is sent."""
+        ...
+
+    def read(self, events: AsyncIterator[ModelEvent]) -> AsyncIterator[ModelEvent]:
+        """Return the events of a response in the form in which the loop takes them."""
+        ...
 
 
 class ModelAgent:
@@ -26,13 +43,15 @@ class ModelAgent:
         model: The model.
     """
 
+    form: CallForm | None = None
+
     def __init__(self, model: Model) -> None:
         self.model = model
 
     async def run(self, task: AgentTask) -> StepOutcome:
         """Run a step; see `StepExecutionAgent.run`."""
         task = plain_task(task)
-        loop = AgentLoop(task)
+        loop = AgentLoop(task) if self.form is None else self.form.loop_of(task)
         try:
             while True:
                 request = loop.next_request(await task.turn_boundary())
@@ -58,17 +77,18 @@ class ModelAgent:
         failures: list[Exception] = []
         request_error: ModelError | None = None
         stream: object = None
-        environment = find_environment()
+        environment, form = find_environment(), self.form
         partial_answer = find_partial_answer(environment)
 
         async with BareTaskGroup() as task_group:
             try:
-                stream = response = stream_in(environment, self.model, request)
+                sent = request if form is None else form.sent(request)
+                stream = response = stream_in(environment, self.model, sent)
                 await load_price(self.model, response)
                 if isinstance(response, ResponseStream) and loop.has_turn_left:
                     task.watch_messages(_Steered(response, task_group))
                 async with response as events:
-                    async for event in events:
+                    async for event in events if form is None else form.read(events):
                         effect = loop.feed(event)
                         if partial_answer is not None:
                             partial_answer.feed(event)

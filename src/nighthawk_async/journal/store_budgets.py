@@ -10,9 +10,11 @@ from .store_thread import StoreThread
 if TYPE_CHECKING:
     from ..policies.budgets.ledger import Ledger
     from ..policies.budgets.terms import SharedLimit
+    from ..telemetry import budget_gauges
     from . import budgets as budget_rows
 else:  # few programs share budgets
     budget_rows = LazyModule(f"{__package__}.budgets")
+    budget_gauges = LazyModule("nighthawk_async.telemetry.budget_gauges")
 
 
 class StoreBudgets:
@@ -42,6 +44,20 @@ class StoreBudgets:
             JournalStoreError: The store cannot be read.
         """
         return await self._budgets.start_reading().wait()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the store was closed."""
+        return self.thread.is_closed
+
+    def observe_budgets(self) -> None:
+        """Export what is left of the budgets as the OpenTelemetry gauge `nighthawk.budget.left`.
+
+        The store is read at each export, in the thread of the exporter, until it is closed. The budgets are
+        those that any process has used with `nighthawk_async.budget(store=…)`. Again, it has no effect.
+        Set the `MeterProvider` before.
+        """
+        budget_gauges.observe_budgets(self)
 
     def open_budget(self, name: str, limits: "Sequence[SharedLimit]") -> "Ledger":
         """Return the account of a budget; `nighthawk_async.budget` calls it.

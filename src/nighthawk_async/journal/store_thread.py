@@ -92,6 +92,11 @@ class StoreThread:
         self._lost: dict[tuple[str, int], NighthawkError] = {}  # lives that can record nothing more, and why
         self._abandoned: dict[str, tuple[int, str]] = {}  # leases that are to be given back
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed."""
+        return self._is_closed
+
     def close(self) -> None:
         """Write what is waiting and end the thread. Closing again has no effect."""
         if self._is_forked:  # there is no such thread, and the lock may be that of the other process

@@ -705,6 +705,15 @@ async def test_digests_of_a_past_do_not_say_that_its_values_still_exist() -> Non
     assert not any("Still true" in text for text in texts)
 
 
+@nh.natural_function
+async def number_of_pages(book: str) -> int:
+    result = -1
+    """natural
+    Set <:result> to the number of pages of the <book> that were read.
+    """
+    return result
+
+
 @pytest.mark.parametrize("is_small", [False, True])
 async def test_a_direct_question_that_cannot_fit_is_refused_too(is_small: bool) -> None:
     first = ReadingModel(40, window=None)
@@ -715,6 +724,6 @@ async def test_a_direct_question_that_cannot_fit_is_refused_too(is_small: bool) 
             nh.scope(step_executor=executor_of(second, outcome_transport="direct"), past=nh.transcript()),
             pytest.raises(nh.executors.ContextWindowError, match="was not sent") as caught,
         ):
-            await read_all(Book().page)
+            await number_of_pages("novel")
     assert second.requests == []
     assert caught.value.parts["past"] > 6_000 > caught.value.parts["program"] > 0

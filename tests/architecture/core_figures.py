@@ -80,7 +80,7 @@ BOUNDS: Mapping[str, int] = {
     # showing large values with fewer calls took 120: rows and lists in one go, whole and cut apart; names that
     # moved 17.
     "modules in reach": 344,
-    "lines of code in reach": 60_080,
+    "lines of code in reach": 60_100,
     # Wanted: 38 and 170. True: 59 and 281. The files have 14,500 lines of code: 38 files would have 380 on
     # average, whatever room they are of, and most pairs that call each other are longer than 450 together.
     # Some 40 changes were added by what made requests half as long: which tools a block needs, what a schema

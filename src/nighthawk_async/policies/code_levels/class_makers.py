@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...errors import ToolBoundaryError
-from ...prompt.plain_text import has_base, is_class, resolution_order
+from ...prompt.plain_text import class_of, has_base, is_class, resolution_order
 from ...values.annotation_texts import evaluates_items, has_texts, without_texts
 from .members import Members, refusal
 
@@ -109,7 +109,7 @@ def check_called(function: Any) -> Any:
         ToolBoundaryError: It makes a class.
     """
     inner = function
-    while has_base(type(inner), functools.partial):
+    while has_base(class_of(inner), functools.partial):
         inner = inner.func
     if is_class_maker(inner):
         raise _refusal_of(inner)
@@ -133,7 +133,7 @@ def check_given(value: Any, function: object = None) -> Any:
     if type(function) is types.FunctionType and not _is_standard(function):
         return value
     inner: Any = value
-    while has_base(type(inner), functools.partial):
+    while has_base(class_of(inner), functools.partial):
         inner = inner.func
     if is_class_maker(inner) or runs_texts(inner):
         raise _refusal_of(inner)

@@ -69,6 +69,47 @@ async def test_rows_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         assert [row["label"] for row in csv.DictReader(file)] == ["praise"] * 20
 
 
+async def test_desk_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def answer(request: nh.models.ModelRequest) -> Any:
+        if len(request.messages) == 1:
+            code = "[each.text for each in await memory.recall(mail)]"
+            store = "await memory.store('ann/contact', 'Ann prefers mail')"
+            return model_response(tool_call("nh_exec", statements=f"{store}\n{code}"))
+        return passing(reply="By mail, in three days." if "three days" in str(request.messages[-1]) else "?")
+
+    example = program("desk_memory", monkeypatch, ScriptedModel(answer))
+    for _ in range(2):  # the second program finds what the first has stored
+        await example.main(tmp_path / "memory.db", "Ann", "How long does a refund take?")
+        printed = capsys.readouterr().out.splitlines()
+        assert printed[0] == "By mail, in three days."
+        assert "ann/contact: Ann prefers mail" in printed
+
+
+async def test_mail_topic(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts = ["Where is my lamp?", "It came, thank you."]
+    last = anyio.Event()
+
+    def answer(request: nh.models.ModelRequest) -> Any:
+        if "It came" in str(request.messages[0]):
+            last.set()
+        return passing(reply="Fine.")
+
+    example = program("mail_topic", monkeypatch, ScriptedModel(answer))
+    database = tmp_path / "mails.db"
+    with nh.journal.open(database) as store:
+        async with anyio.create_task_group() as group:
+            group.start_soon(example.main, database, *texts, *texts)
+            await last.wait()
+            await store.result("mails@examples.mail_topic:answer#2")
+            group.cancel_scope.cancel()
+        assert [message.id for message in store.messages("mails")] == texts
+    assert capsys.readouterr().out.splitlines() == [f"{text} -> Fine." for text in texts]
+
+
 async def test_chat(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

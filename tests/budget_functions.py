@@ -81,13 +81,13 @@ async def note_threshold(event: nh.hooks.BudgetThreshold) -> None:
     PASSED.append(event.fraction)
 
 
-async def act_or_die(call: tuple[int, str, bool]) -> int:
-    """Act; the first time, if told, end the worker in the middle of the request."""
-    number, folder, dies = call
+async def act_or_die(call: tuple[int, str, str]) -> int:
+    """Act; the first time, end the worker if told: soon, or when the server that has the request kills it."""
+    number, folder, end = call
     mark = Path(folder) / str(number)
-    if dies and not mark.exists():
-        mark.touch()
+    if end == "soon" and not mark.exists():
         threading.Timer(random.Random(number).uniform(0.0, 0.05), os._exit, [9]).start()
+    mark.write_text(str(os.getpid()), encoding="utf-8")
     await act(number)
     return number
 

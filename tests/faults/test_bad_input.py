@@ -316,7 +316,6 @@ def test_bad_arguments_of_a_run_are_refused_at_once(arguments: dict[str, Any]) -
     ("transport", "capabilities", "named"),
     [
         ("native", {}, "'structured_output'"),
-        ("direct", {}, "'structured_output'"),
         ("tool", {"tools": False}, "'tools'"),
     ],
 )

@@ -90,9 +90,10 @@ async def test_a_refused_connection_takes_no_tokens() -> None:
 async def test_a_request_refused_before_it_is_encoded_takes_nothing() -> None:
     budget = make_budget()
     async with ModelServer([]) as server:
-        model = model_at(server.base_url, capabilities={"tools": False, "price": {"input": 1, "output": 4}})
+        capabilities = {"sampling": False, "price": {"input": 1, "output": 4}}
+        model = model_at(server.base_url, temperature=0.5, capabilities=capabilities)
         async with run_of(model, budget) as run:
-            with pytest.raises(nh.ConfigurationError, match="does not call tools"):
+            with pytest.raises(nh.ConfigurationError, match="sampling cannot be configured"):
                 await act()
     check_settled(budget, run)
     assert budget.spent.turns == 0

@@ -148,7 +148,7 @@ def test_places_are_the_same_in_all_schedules(tmp_path: Path) -> None:
 
 
 def test_places_by_ordinals_alone_would_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Positions, "is_owned", property(lambda self: True))
+    monkeypatch.setattr(Positions, "is_owned_by", lambda self, owner: True)
     with nh.journal.open(f"sqlite:///{tmp_path}/runs.db", durability="effect") as store:
         seen = [places_of_words(seed, store) for seed in range(6)]
     assert any(each != seen[0] for each in seen)

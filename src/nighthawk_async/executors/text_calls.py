@@ -8,8 +8,8 @@ from ..agent.loop import AgentLoop, NextTurn, ProposedOutcome, TurnEnd
 from ..agent.named_tools import has_functions
 from ..agent.outcome_codec import Answer, BindingExpression
 from ..agent.task import AgentTask
-from ..agent.text_calls import CallReader, read_calls, request_as_text
-from ..errors import ExecutionError
+from ..agent.text_calls import CALL_FORM, CallReader, read_calls, request_as_text
+from ..errors import CorrectionCause, ExecutionError
 from ..kernel.context import StepContext
 from ..kernel.tools import ToolScope
 from ..ports import Model
@@ -66,6 +66,10 @@ class TextCallLoop(AgentLoop):
             return super()._end_with_text()
         self._refuse(_KIND_FIRST, "call_form")
         return NextTurn()
+
+    def _what_to_do(self, cause: CorrectionCause) -> str:
+        advice = super()._what_to_do(cause)
+        return f"{advice} The form of calls is {CALL_FORM}" if cause == "outcome_kind" else advice
 
     def _propose(self, text: str) -> TurnEnd:
         end = super()._propose(text)

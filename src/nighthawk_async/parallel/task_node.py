@@ -449,7 +449,7 @@ class Positions:
         return Positions(self._take_in(owner, kind, arguments), owner=owner)
 
     def _take_in(self, owner: object | None, kind: str, arguments: object) -> str:
-        if owner is None or self._owners is None or owner in self._owners:
+        if self.is_owned_by(owner):
             return self.take_owned(kind)
         digest = get_task_hooks().digest(arguments)
         kind = f"{kind}~{digest.text}"
@@ -488,10 +488,11 @@ class Positions:
     @property
     def is_owned(self) -> bool:
         """Whether the caller's task takes positions as their maker does, in the order of the program."""
-        if self._owners is None:
-            return True
-        owner = get_task_hooks().find_owner()
-        return owner is None or owner in self._owners
+        return self._owners is None or self.is_owned_by(get_task_hooks().find_owner())
+
+    def is_owned_by(self, owner: object | None) -> bool:
+        """Whether a task takes positions as their maker does; None is a caller that no task is known of."""
+        return owner is None or self._owners is None or owner in self._owners
 
 
 class TaskNode:

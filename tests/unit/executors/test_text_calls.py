@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -158,6 +159,8 @@ WRONG = {
     '{"result": {"kind": "call", "calls": [{"name": "add", "arguments": "2"}]}}': "arguments is an object",
     '{"result": {"bindings": {}, "kind": "call", "calls": []}}': "has the field 'calls', and no other",
     '{"result": {"kind": "call", "calls": [], "bindings": {"result": 1}}}': "and no other",
+    ADD[:-1] + ', "thought": "I add them"}': "leave out 'thought'",
+    ADD.replace('"call"', '"pass"', 1): "the kind is 'pass'",
 }
 
 
@@ -171,6 +174,38 @@ async def test_wrong_forms_are_refused_with_the_reason_and_nothing_is_called() -
         assert why in texts(model)[-1], wrong
         assert "nothing was called" in texts(model)[-1], wrong
         assert run.usage_meter.corrections == {"call_form": 1}, wrong
+
+
+async def test_white_space_before_calls_is_no_matter() -> None:
+    for space in (" " * 300, "\n" * 300, "\n```json\n"):
+        called.clear()
+        _, executor = scripted(f"{space}{ADD}" + "\n```" * ("`" in space), passing(result=5))
+        async with nh.run(executor) as run:
+            assert await total(2, 3) == 5
+        assert called == [(2, 3)]
+        assert run.usage_meter.corrections == {}
+
+
+async def test_a_kind_that_is_nearly_a_call_is_told_the_form_of_calls() -> None:
+    model, executor = scripted(ADD.replace('"call"', '"Call"', 1), passing(result=5))
+    async with nh.run(executor):
+        assert await total(2, 3) == 5
+    assert called == []
+    assert '{"kind": "call", "calls": [{"name": NAME' in texts(model)[-1]
+
+
+async def test_calls_of_a_durable_run_are_made_once(tmp_path: Path) -> None:
+    async def live(*answers: str) -> int:
+        _, executor = scripted(*answers)
+        async with nh.run(executor, journal=tmp_path / "runs.db", run_id="sum"):
+            return await total(2, 3)
+
+    with pytest.raises(nh.ModelError, match="none for request 2"):
+        await live(ADD)
+    assert called == [(2, 3)]
+    assert await live(passing(result=5)) == 5
+    assert await live() == 5
+    assert called == [(2, 3)]
 
 
 async def test_corrections_are_bounded_and_an_answer_that_is_cut_off_calls_nothing() -> None:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
+from pathlib import Path
 
 import anyio
 
@@ -13,10 +14,16 @@ from nighthawk_async import actors
 async def count_up(file: str) -> None:
     """Read, wait and write: without the mutex, updates of other processes would be lost."""
     async with actors.mutex("counter"):
-        path = anyio.Path(file)
-        number = int(await path.read_text())
+        number = int(await anyio.Path(file).read_text())
         await anyio.sleep(0.002)
-        await path.write_text(str(number + 1))
+        _write_count(Path(file), number + 1)
+
+
+def _write_count(path: Path, number: int) -> None:
+    """Write both at once: a worker that is lost before it has told its result has counted all the same."""
+    path.write_text(str(number))
+    with path.with_suffix(".log").open("a") as log:
+        log.write("counted\n")
 
 
 async def reenter(_: int) -> None:

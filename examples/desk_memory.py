@@ -30,4 +30,4 @@ async def main(database: str, customer: str, mail: str) -> None:
 
 
 if __name__ == "__main__":
-    anyio.run(main, *sys.argv[1:])
+    anyio.run(main, sys.argv[1], sys.argv[2], sys.argv[3])

@@ -26,7 +26,7 @@ async def answer(mail: Mail) -> None:
     print(mail.text, "->", reply)
 
 
-async def main(database: str, *texts: str) -> None:
+async def main(database: str, texts: list[str]) -> None:
     with nh.journal.open(database) as store:
         await store.subscribe("mails", answer, key="customer")
         for text in texts:
@@ -36,4 +36,4 @@ async def main(database: str, *texts: str) -> None:
 
 
 if __name__ == "__main__":
-    anyio.run(main, *sys.argv[1:])
+    anyio.run(main, sys.argv[1], sys.argv[2:])

@@ -102,7 +102,7 @@ async def test_mail_topic(
     database = tmp_path / "mails.db"
     with nh.journal.open(database) as store:
         async with anyio.create_task_group() as group:
-            group.start_soon(example.main, database, *texts, *texts)
+            group.start_soon(example.main, database, [*texts, *texts])
             await last.wait()
             await store.result("mails@examples.mail_topic:answer#2")
             group.cancel_scope.cancel()

@@ -31,7 +31,7 @@ async def main(database: str, texts: list[str]) -> None:
         await store.subscribe("mails", answer, key="customer")
         for text in texts:
             await store.publish("mails", Mail("ann", text), id=text)  # an id is published once
-        worker = nh.journal.Worker(store, [answer], run=lambda id: nh.run(MODEL, journal=store, run_id=id))
+        worker = nh.journal.Worker(store, [answer], run=lambda run: nh.run(MODEL, journal=store, run_id=run))
         await worker.serve()  # until somebody ends it
 
 

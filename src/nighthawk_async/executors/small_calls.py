@@ -35,16 +35,18 @@ class SmallCalls(Struct, frozen=True, eq=False):
 
     Args:
         tools: The functions.
+        most: The greatest number of calls.
         begin: Begins a tool call, in order; returns an awaitable of its result.
     """
 
     tools: Sequence[ToolDefinition]
+    most: int
     begin: Callable[[ToolCall], Callable[[], Awaitable[ToolResult]]]
 
     @property
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of the field with the calls."""
-        return {_CALLS: calls_schema(self.tools, at_least=0, at_most=len(self.tools))}
+        return {_CALLS: calls_schema(self.tools, at_least=0, at_most=self.most)}
 
     @property
     def question(self) -> str:
@@ -63,7 +65,7 @@ class SmallCalls(Struct, frozen=True, eq=False):
         """
         if set(answer) != {_CALLS}:
             raise ExecutionError(f"the answer has the field '{_CALLS}' alone").caused_by("call_form")
-        return read_list_of_calls(answer[_CALLS], at_most=len(self.tools))
+        return read_list_of_calls(answer[_CALLS], at_most=self.most)
 
     async def results(self, calls: Sequence[tuple[str, str]]) -> str:
         """Make calls, and return their results for the questions that follow.
@@ -127,7 +129,8 @@ def calls_of_step(
 
         return finish
 
-    return SmallCalls(toolbox.definitions(are_strict=False), begin)
+    tools = toolbox.definitions(are_strict=False)
+    return SmallCalls(tools, min(len(tools), configuration.max_tool_calls), begin)
 
 
 def with_results(prompt: StepPrompt, results: str) -> StepPrompt:

@@ -279,8 +279,10 @@ class _Walk:
         shortens = self._shortens
         is_series = opened.noun == "items" and opened.length > _MOST_WHOLE_NUMBERS  # nobody needs all digits
         self._shortens = self._with_tables and (self._is_selective or shortens or is_series)
-        convert = self._convert_shares if self._is_selective else self._convert_all
-        values, remaining = convert(items, keys, remaining, depth, path, paths, gap)
+        if self._is_selective:
+            values, remaining = self._convert_shares(items, keys, remaining, depth, path, paths, gap)
+        else:
+            values, remaining = self._convert_all(items, keys, remaining, depth, path, paths)
         self._shortens = shortens
         return self._finished(opened, parts, values, keys, kind, gap), cells - remaining
 
@@ -292,7 +294,6 @@ class _Walk:
         depth: int,
         path: Path,
         paths: dict[int, Path],
-        gap: int | None,
     ) -> tuple[list[Part], int]:
         """Convert all items; return the cells that are left too. Most items are texts and small integers."""
         values: list[Part] = []

@@ -74,6 +74,15 @@ async def prepare() -> tuple[Parcel, int]:
 
 
 @nh.natural_function
+async def sum_of_packed(x: int) -> int:
+    """natural
+    Set <:result> to <add> of <x>, or <pack> it.
+    """
+    result: int
+    return result
+
+
+@nh.natural_function
 async def read_page(title: str) -> str:
     """natural
     Return <page_of> for <title>; never <add>.
@@ -384,6 +393,22 @@ async def test_a_small_model_chooses_calls_first_and_sees_their_results() -> Non
     (content,) = asked.messages[0].content
     assert str(content).endswith("Which functions are called, with which arguments?")
     assert value.messages[0].content == ("x: int = 2\ny: int = 3\n\nadd: 5",)
+
+
+async def test_a_small_model_is_held_to_the_limit_of_calls() -> None:
+    made = json.dumps(
+        {"calls": [{"name": "add", "arguments": {"first": 2}}, {"name": "pack", "arguments": {}}]}
+    )
+    one = json.dumps({"calls": [{"name": "add", "arguments": {"first": 2}}]})
+    model, executor = scripted(
+        made, one, '{"result": 3}', capabilities=SMALL, max_tool_calls=1, max_corrective_turns=1
+    )
+    async with nh.run(executor) as run:
+        assert await sum_of_packed(2) == 3
+    assert called == [(2, 1)]
+    assert run.usage_meter.corrections == {"call_form": 1}
+    assert model.requests[0].response_format is not None
+    assert model.requests[0].response_format.schema["properties"]["calls"]["maxItems"] == 1
 
 
 async def test_a_small_model_may_call_nothing_and_is_held_to_permissions() -> None:

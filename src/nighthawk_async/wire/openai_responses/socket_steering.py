@@ -1,4 +1,4 @@
-"""What a user says while a response is running, in the WebSocket mode of OpenAI Responses. Pure.
+"""Words of a user while a response is running, in the WebSocket mode of OpenAI Responses. Pure.
 
 A client sends `response.steer`; the server answers `response.steer.accepted` and owns the text from then on.
 Either it ends the response (`response.incomplete`, with the reason `steered`) or lets it end, and goes on by
